@@ -1,0 +1,149 @@
+"""Every default, once. The values are METHOD's table; a changed default comes with a simulation table.
+
+A config file is YAML with one section per class below; flat names (``half_life``) belong to ``scheduler``, dotted ones
+(``features.encoder``) to the section they name.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from envsched.errors import ConfigError
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class SchedulerConfig(Section):
+    """What is scheduled, how its variance is predicted, how the batch is chosen."""
+
+    batch_size: int = Field(64, ge=1, description="tasks per step, B")
+    group_size: int = Field(8, ge=2, description="rollouts per task, G")
+
+    estimator: Literal["envsched", "paper"] = Field("envsched", description="which rule predicts the variance")
+    relations: tuple[Literal["within", "cross"], ...] = Field(("within", "cross"), description="relations that carry evidence")
+    half_life: float = Field(8, gt=0, description="half-life of history, in policy versions")
+    short_half_life: float = Field(2, gt=0, description="half-life that notices a recent decline")
+    decline_weight: float = Field(0.5, ge=0, le=1, description="how far a recent decline cuts a prediction (eta)")
+    graph_shrinkage: float = Field(2, gt=0, description="pseudo-evidence of a prior's parent (lambda_g)")
+    own_shrinkage: float = Field(2, gt=0, description="pseudo-evidence of the graph prior (lambda_s)")
+    num_within: int = Field(6, ge=0, description="observed neighbours in the same environment")
+    num_cross: int = Field(12, ge=0, description="observed neighbours in other environments")
+    prior_variance: float | None = Field(None, ge=0, description="variance before any evidence; none: a twelfth of the squared reward range")
+    calibrate: bool = Field(True, description="map predictions through an isotonic fit of past ones")
+    calibration_start: int = Field(256, ge=2, description="pairs at which the isotonic map starts to blend in")
+    calibration_full: int = Field(512, ge=3, description="pairs at which it has taken over")
+
+    coverage_share: float = Field(0.5, ge=0, le=1, description="share of the batch for under-observed environments (rho)")
+    coverage_explore: float = Field(0.25, ge=0, le=1, description="chance that a coverage pick is the least observed, not the best predicted")
+    exposure_scale: float = Field(16, gt=0, description="exposures that halve an exploitation score (c0)")
+    similarity_penalty: float = Field(0.08, ge=0, description="cost of resembling the batch (lambda_sim)")
+    max_per_environment: int = Field(4, ge=1, description="picks of one environment per step (C1)")
+    window_steps: int = Field(3, ge=1, description="steps of the environment window, this one included")
+    max_per_environment_window: int = Field(11, ge=1, description="picks of one environment per window (C3)")
+    max_consecutive: int = Field(2, ge=1, description="steps in a row for one task (C_task)")
+
+    reward_low: float = Field(0.0, description="lowest reward of the pool")
+    reward_high: float = Field(1.0, description="highest reward of the pool")
+    ddof: Literal[0, 1] = Field(1, description="variance of a group: 1 sample, 0 population")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "SchedulerConfig":
+        if self.reward_high <= self.reward_low:
+            raise ValueError(f"reward_high ({self.reward_high}) must exceed reward_low ({self.reward_low})")
+        if self.calibration_full <= self.calibration_start:
+            raise ValueError("calibration_full must exceed calibration_start")
+        return self
+
+    @property
+    def reward_range(self) -> float:
+        return self.reward_high - self.reward_low
+
+
+class FeatureConfig(Section):
+    """How tasks become vectors."""
+
+    encoder: str = Field("auto", description="auto (sentence-transformers when installed, else tfidf), tfidf, minilm, or a model's path")
+    text_weight: float = Field(1.0, ge=0, description="weight of prompt text in the within-environment similarity")
+    tool_weight: float = Field(1.0, ge=0, description="weight of tool sets")
+    state_weight: float = Field(1.0, ge=0, description="weight of state keys")
+    verifier_weight: float = Field(1.0, ge=0, description="weight of verifier tokens")
+
+
+class Config(Section):
+    """A whole config file."""
+
+    scheduler: SchedulerConfig = SchedulerConfig()
+    features: FeatureConfig = FeatureConfig()
+
+
+def load_config(path: Path | str | None = None, overrides: Mapping[str, Any] | Iterable[str] = ()) -> Config:
+    """Read a YAML file and lay ``overrides`` over it.
+
+    Args:
+        path: a YAML file, or none for the defaults.
+        overrides: a mapping of names to values, or ``name=value`` strings whose value is read as YAML.
+
+    Raises:
+        ConfigError: an unknown name (with the nearest known one), a value that does not fit, an unreadable file.
+    """
+    tree = _read_yaml(Path(path)) if path is not None else {}
+    for name, value in _pairs(overrides):
+        section, key = _place(name)
+        tree.setdefault(section, {})[key] = value
+    _refuse_unknown(tree)
+    try:
+        return Config(**tree)
+    except ValidationError as error:
+        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']} (came: {e['input']!r})" for e in error.errors())
+        raise ConfigError(f"{path or 'config'}: {lines}") from None
+
+
+def _read_yaml(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise ConfigError(f"config file {path}: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"config file {path} is not valid YAML: {error}") from None
+    if not isinstance(tree, dict) or not all(isinstance(part, dict) for part in tree.values()):
+        raise ConfigError(f"config file {path}: expected sections {', '.join(Config.model_fields)}, each a mapping")
+    return tree
+
+
+def _pairs(overrides: Mapping[str, Any] | Iterable[str]) -> Iterable[tuple[str, Any]]:
+    if isinstance(overrides, Mapping):
+        yield from overrides.items()
+        return
+    for text in overrides:
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise ConfigError(f"--set {text!r}: expected name=value, for example half_life=24")
+        yield name.strip(), yaml.safe_load(value)
+
+
+def _place(name: str) -> tuple[str, str]:
+    section, dot, key = name.partition(".")
+    return (section, key) if dot else ("scheduler", name)
+
+
+def _refuse_unknown(tree: Mapping[str, Mapping[str, Any]]) -> None:
+    for section, values in tree.items():
+        _known(section, Config.model_fields, "section")
+        known = type(Config.model_fields[section].default).model_fields
+        for key in values:
+            _known(key, known, f"setting of {section}")
+
+
+def _known(name: str, allowed: Iterable[str], kind: str) -> None:
+    allowed = list(allowed)
+    if name in allowed:
+        return
+    nearest = difflib.get_close_matches(name, allowed, n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(allowed)}"
+    raise ConfigError(f"unknown {kind} {name!r}; {hint}")
