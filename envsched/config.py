@@ -34,13 +34,17 @@ class SchedulerConfig(Section):
     own_shrinkage: float = Field(2, gt=0, description="pseudo-evidence of the graph prior (lambda_s)")
     num_within: int = Field(6, ge=0, description="observed neighbours in the same environment")
     num_cross: int = Field(12, ge=0, description="observed neighbours in other environments")
-    prior_variance: float | None = Field(None, ge=0, description="variance before any evidence; none: a twelfth of the squared reward range")
+    prior_variance: float | None = Field(
+        None, ge=0, description="variance before any evidence; none: a twelfth of the squared reward range"
+    )
     calibrate: bool = Field(True, description="map predictions through an isotonic fit of past ones")
     calibration_start: int = Field(256, ge=2, description="pairs at which the isotonic map starts to blend in")
     calibration_full: int = Field(512, ge=3, description="pairs at which it has taken over")
 
     coverage_share: float = Field(0.5, ge=0, le=1, description="share of the batch for under-observed environments (rho)")
-    coverage_explore: float = Field(0.25, ge=0, le=1, description="chance that a coverage pick is the least observed, not the best predicted")
+    coverage_explore: float = Field(
+        0.25, ge=0, le=1, description="chance that a coverage pick is the least observed, not the best predicted"
+    )
     exposure_scale: float = Field(16, gt=0, description="exposures that halve an exploitation score (c0)")
     similarity_penalty: float = Field(0.08, ge=0, description="cost of resembling the batch (lambda_sim)")
     max_per_environment: int = Field(4, ge=1, description="picks of one environment per step (C1)")

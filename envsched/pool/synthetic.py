@@ -18,6 +18,9 @@ def make_synthetic(num_environments: int, tasks_per_environment: int, seed: int)
         environments.append(Environment(key=key, summary=f"A place that keeps {', '.join(nouns)}"))
         for i in range(tasks_per_environment):
             steps = generator.integers(1, 5)
-            words = [f"{verb} the {noun} {generator.integers(1000)}" for verb, noun in zip(generator.choice(_VERBS, steps), generator.choice(nouns, steps), strict=True)]
+            words = [
+                f"{verb} the {noun} {generator.integers(1000)}"
+                for verb, noun in zip(generator.choice(_VERBS, steps), generator.choice(nouns, steps), strict=True)
+            ]
             tasks.append(Task(key=f"{key}-task_{i:04d}", environment=key, prompt="; ".join(words)))
     return environments, tasks
