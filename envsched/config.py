@@ -22,39 +22,39 @@ class Section(BaseModel):
 class SchedulerConfig(Section):
     """What is scheduled, how its variance is predicted, how the batch is chosen."""
 
-    batch_size: int = Field(64, ge=1, description="tasks per step, B")
-    group_size: int = Field(8, ge=2, description="rollouts per task, G")
+    batch_size: int = Field(default=64, ge=1, description="tasks per step, B")
+    group_size: int = Field(default=8, ge=2, description="rollouts per task, G")
 
-    estimator: Literal["envsched", "paper"] = Field("envsched", description="which rule predicts the variance")
-    relations: tuple[Literal["within", "cross"], ...] = Field(("within", "cross"), description="relations that carry evidence")
-    half_life: float = Field(8, gt=0, description="half-life of history, in policy versions")
-    short_half_life: float = Field(2, gt=0, description="half-life that notices a recent decline")
-    decline_weight: float = Field(0.5, ge=0, le=1, description="how far a recent decline cuts a prediction (eta)")
-    graph_shrinkage: float = Field(2, gt=0, description="pseudo-evidence of a prior's parent (lambda_g)")
-    own_shrinkage: float = Field(2, gt=0, description="pseudo-evidence of the graph prior (lambda_s)")
-    num_within: int = Field(6, ge=0, description="observed neighbours in the same environment")
-    num_cross: int = Field(12, ge=0, description="observed neighbours in other environments")
+    estimator: Literal["envsched", "paper"] = Field(default="envsched", description="which rule predicts the variance")
+    relations: tuple[Literal["within", "cross"], ...] = Field(default=("within", "cross"), description="relations that carry evidence")
+    half_life: float = Field(default=8, gt=0, description="half-life of history, in policy versions")
+    short_half_life: float = Field(default=2, gt=0, description="half-life that notices a recent decline")
+    decline_weight: float = Field(default=0.5, ge=0, le=1, description="how far a recent decline cuts a prediction (eta)")
+    graph_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of a prior's parent (lambda_g)")
+    own_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of the graph prior (lambda_s)")
+    num_within: int = Field(default=6, ge=0, description="observed neighbours in the same environment")
+    num_cross: int = Field(default=12, ge=0, description="observed neighbours in other environments")
     prior_variance: float | None = Field(
-        None, ge=0, description="variance before any evidence; none: a twelfth of the squared reward range"
+        default=None, ge=0, description="variance before any evidence; none: a twelfth of the squared reward range"
     )
-    calibrate: bool = Field(True, description="map predictions through an isotonic fit of past ones")
-    calibration_start: int = Field(256, ge=2, description="pairs at which the isotonic map starts to blend in")
-    calibration_full: int = Field(512, ge=3, description="pairs at which it has taken over")
+    calibrate: bool = Field(default=True, description="map predictions through an isotonic fit of past ones")
+    calibration_start: int = Field(default=256, ge=2, description="pairs at which the isotonic map starts to blend in")
+    calibration_full: int = Field(default=512, ge=3, description="pairs at which it has taken over")
 
-    coverage_share: float = Field(0.5, ge=0, le=1, description="share of the batch for under-observed environments (rho)")
+    coverage_share: float = Field(default=0.5, ge=0, le=1, description="share of the batch for under-observed environments (rho)")
     coverage_explore: float = Field(
-        0.25, ge=0, le=1, description="chance that a coverage pick is the least observed, not the best predicted"
+        default=0.25, ge=0, le=1, description="chance that a coverage pick is the least observed, not the best predicted"
     )
-    exposure_scale: float = Field(16, gt=0, description="exposures that halve an exploitation score (c0)")
-    similarity_penalty: float = Field(0.08, ge=0, description="cost of resembling the batch (lambda_sim)")
-    max_per_environment: int = Field(4, ge=1, description="picks of one environment per step (C1)")
-    window_steps: int = Field(3, ge=1, description="steps of the environment window, this one included")
-    max_per_environment_window: int = Field(11, ge=1, description="picks of one environment per window (C3)")
-    max_consecutive: int = Field(2, ge=1, description="steps in a row for one task (C_task)")
+    exposure_scale: float = Field(default=16, gt=0, description="exposures that halve an exploitation score (c0)")
+    similarity_penalty: float = Field(default=0.08, ge=0, description="cost of resembling the batch (lambda_sim)")
+    max_per_environment: int = Field(default=4, ge=1, description="picks of one environment per step (C1)")
+    window_steps: int = Field(default=3, ge=1, description="steps of the environment window, this one included")
+    max_per_environment_window: int = Field(default=11, ge=1, description="picks of one environment per window (C3)")
+    max_consecutive: int = Field(default=2, ge=1, description="steps in a row for one task (C_task)")
 
-    reward_low: float = Field(0.0, description="lowest reward of the pool")
-    reward_high: float = Field(1.0, description="highest reward of the pool")
-    ddof: Literal[0, 1] = Field(1, description="variance of a group: 1 sample, 0 population")
+    reward_low: float = Field(default=0.0, description="lowest reward of the pool")
+    reward_high: float = Field(default=1.0, description="highest reward of the pool")
+    ddof: Literal[0, 1] = Field(default=1, description="variance of a group: 1 sample, 0 population")
 
     @model_validator(mode="after")
     def _consistent(self) -> "SchedulerConfig":
@@ -72,11 +72,11 @@ class SchedulerConfig(Section):
 class FeatureConfig(Section):
     """How tasks become vectors."""
 
-    encoder: str = Field("auto", description="auto (sentence-transformers when installed, else tfidf), tfidf, minilm, or a model's path")
-    text_weight: float = Field(1.0, ge=0, description="weight of prompt text in the within-environment similarity")
-    tool_weight: float = Field(1.0, ge=0, description="weight of tool sets")
-    state_weight: float = Field(1.0, ge=0, description="weight of state keys")
-    verifier_weight: float = Field(1.0, ge=0, description="weight of verifier tokens")
+    encoder: str = Field(default="auto", description="auto (sentence-transformers when installed, else tfidf), tfidf, minilm, or a model's path")
+    text_weight: float = Field(default=1.0, ge=0, description="weight of prompt text in the within-environment similarity")
+    tool_weight: float = Field(default=1.0, ge=0, description="weight of tool sets")
+    state_weight: float = Field(default=1.0, ge=0, description="weight of state keys")
+    verifier_weight: float = Field(default=1.0, ge=0, description="weight of verifier tokens")
 
 
 class Config(Section):
@@ -102,7 +102,7 @@ def load_config(path: Path | str | None = None, overrides: Mapping[str, Any] | I
         tree.setdefault(section, {})[key] = value
     _refuse_unknown(tree)
     try:
-        return Config(**tree)
+        return Config.model_validate(tree)
     except ValidationError as error:
         lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']} (came: {e['input']!r})" for e in error.errors())
         raise ConfigError(f"{path or 'config'}: {lines}") from None
