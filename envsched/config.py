@@ -72,7 +72,9 @@ class SchedulerConfig(Section):
 class FeatureConfig(Section):
     """How tasks become vectors."""
 
-    encoder: str = Field(default="auto", description="auto (sentence-transformers when installed, else tfidf), tfidf, minilm, or a model's path")
+    encoder: str = Field(
+        default="auto", description="auto (sentence-transformers when installed, else tfidf), tfidf, minilm, or a model's path"
+    )
     text_weight: float = Field(default=1.0, ge=0, description="weight of prompt text in the within-environment similarity")
     tool_weight: float = Field(default=1.0, ge=0, description="weight of tool sets")
     state_weight: float = Field(default=1.0, ge=0, description="weight of state keys")
