@@ -1,0 +1,5 @@
+"""Tasks as vectors whose inner products are the documented similarities."""
+
+from envsched.features.features import Features
+
+__all__ = ["Features"]
