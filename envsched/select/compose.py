@@ -1,0 +1,94 @@
+"""A batch from its lanes (METHOD 8).
+
+Letters: N tasks, M environments, B batch, rho coverage share, e environment.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from envsched.select.draws import Draws
+from envsched.select.lanes import Choice, Similarity, cold_start, cover, exploit
+from envsched.select.ledger import Ledger
+from envsched.select.quotas import Quotas, Recent
+from envsched.types import Relaxation
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What is known about every task before a batch is chosen."""
+
+    offsets: np.ndarray  # int64 [M + 1], rows of each environment
+    score: np.ndarray  # float64 [N] in [0, 1], calibrated
+    variance: np.ndarray  # float64 [N], u: breaks ties of the score and ranks inside the coverage lane
+    discount: np.ndarray  # float64 [N], c0 / (c0 + exposures)
+    exposures: np.ndarray  # float64 [N], decayed
+    seen: np.ndarray  # bool [N], selected in any earlier step
+    masked: np.ndarray  # bool [N], shut out by a filter
+    recent: Recent
+    similarity: Similarity
+
+    @property
+    def environment_of(self) -> np.ndarray:
+        """int64 [N]."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """How a batch is mixed."""
+
+    batch_size: int
+    coverage_share: float  # rho
+    coverage_explore: float  # chance that a coverage pick is the least observed task; 1: always (METHOD 8)
+    similarity_penalty: float  # lambda_sim
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """B choices in the order they were made, and the quotas that could not be kept."""
+
+    choices: list[Choice]
+    relaxed: tuple[Relaxation, ...]
+
+
+def compose(candidates: Candidates, quotas: Quotas, mix: Mix, draws: Draws) -> Composition:
+    """Choose a batch; a pure function of its arguments.
+
+    Nothing selected so far: cold start. Else round(rho * B) picks of coverage, then exploitation.
+
+    Where METHOD is open: environments of equal decayed exposures follow the step's seeded order (row order would explore an
+    alphabetical prefix of a large pool first); the coverage lane comes first, so the similarity penalty sees its picks.
+
+    Raises:
+        SelectionError: N < B.
+    """
+    environment_of = candidates.environment_of
+    ledger = Ledger(quotas, candidates.recent, candidates.masked, environment_of, mix.batch_size)
+    num_environments = len(candidates.offsets) - 1
+    order = draws.order(num_environments)
+    if not candidates.seen.any():
+        choices = cold_start(ledger, candidates.offsets, order, draws.uniform(num_environments), mix.batch_size, candidates.similarity)
+        return Composition(choices, tuple(ledger.relaxed))
+    exposures_of_environment = np.bincount(environment_of, weights=candidates.exposures, minlength=num_environments)
+    num_coverage = round(mix.coverage_share * mix.batch_size)
+    choices = cover(
+        ledger,
+        candidates.offsets,
+        order[np.argsort(exposures_of_environment[order], kind="stable")],
+        candidates.exposures,
+        candidates.seen,
+        candidates.variance,
+        draws.uniform(num_coverage) < mix.coverage_explore,
+        candidates.similarity,
+    )
+    choices += exploit(
+        ledger,
+        candidates.score,
+        candidates.discount,
+        candidates.variance,
+        mix.similarity_penalty,
+        mix.batch_size - num_coverage,
+        candidates.similarity,
+    )
+    return Composition(choices, tuple(ledger.relaxed))
