@@ -81,11 +81,25 @@ class FeatureConfig(Section):
     verifier_weight: float = Field(default=1.0, ge=0, description="weight of verifier tokens")
 
 
+class RuntimeConfig(Section):
+    """How environments run: workers, wall-clock and resource limits, sizes."""
+
+    num_workers: int = Field(2, ge=1, description="persistent worker processes")
+    start_seconds: float = Field(30.0, gt=0, description="wall clock to construct an environment")
+    call_seconds: float = Field(5.0, gt=0, description="wall clock of one tool call")
+    score_seconds: float = Field(20.0, gt=0, description="wall clock of one run of a task's checks")
+    memory_mb: int = Field(512, ge=64, description="address space of one episode's process, MiB")
+    cpu_seconds: int = Field(120, ge=1, description="CPU time of one episode")
+    file_mb: int = Field(8, ge=0, description="largest file that an environment can write, MiB")
+    result_chars: int = Field(16_000, ge=1, description="longest tool result that the policy is shown")
+
+
 class Config(Section):
     """A whole config file."""
 
     scheduler: SchedulerConfig = SchedulerConfig()
     features: FeatureConfig = FeatureConfig()
+    runtime: RuntimeConfig = RuntimeConfig()
 
 
 def load_config(path: Path | str | None = None, overrides: Mapping[str, Any] | Iterable[str] = ()) -> Config:

@@ -1,0 +1,66 @@
+"""The trainer's end of a socket to code that is not trusted: every wait and every length has a limit."""
+
+import contextlib
+import select
+import socket
+import time
+from typing import Any
+
+from envsched.runtime.worker import frames
+
+
+class Channel:
+    """A stream of frames with a wall-clock deadline on each (``time.monotonic`` seconds).
+
+    Raises, from ``send`` and ``receive``:
+        TimeoutError: the deadline passed.
+        FrameError, OSError: the other side broke the protocol or is gone.
+    """
+
+    def __init__(self, stream: socket.socket, limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+        stream.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def send(self, value: dict[str, Any], deadline: float, descriptors: tuple[int, ...] = ()) -> None:
+        frame = memoryview(frames.pack(value))
+        while frame:
+            try:
+                sent = socket.send_fds(self._stream, [frame], descriptors) if descriptors else self._stream.send(frame)
+            except BlockingIOError:
+                self._wait(select.POLLOUT, deadline)
+                continue
+            frame, descriptors = frame[sent:], ()
+
+    def receive(self, deadline: float) -> dict[str, Any]:
+        (length,) = frames.HEADER.unpack(self._exactly(frames.HEADER.size, deadline))
+        if length > self._limit:
+            raise frames.FrameError(f"a frame of {length} bytes; the limit is {self._limit}")
+        return frames.unpack(self._exactly(length, deadline))
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.close()
+
+    def _exactly(self, length: int, deadline: float) -> bytearray:
+        whole = bytearray()
+        while len(whole) < length:
+            try:
+                part = self._stream.recv(length - len(whole))
+            except BlockingIOError:
+                self._wait(select.POLLIN, deadline)
+                continue
+            if not part:
+                raise frames.FrameError("the process ended")
+            whole += part
+        return whole
+
+    def _wait(self, event: int, deadline: float) -> None:
+        poll = select.poll()
+        poll.register(self._stream, event)
+        left = deadline - time.monotonic()
+        if left <= 0 or not poll.poll(left * 1000):
+            raise TimeoutError
