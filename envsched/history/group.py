@@ -37,11 +37,11 @@ def group_statistics(record: RolloutRecord, config: SchedulerConfig = SchedulerC
     where = f"task {record.task!r}, step {record.step}"
     if len(record.status) != len(record.rewards):
         raise RecordError(f"{where}: {len(record.rewards)} rewards but {len(record.status)} statuses; give one of each per rollout")
-    rewards = [
-        check_reward(reward, Status(status), f"{where}, rollout {g}", config.reward_low, config.reward_high)
-        for g, (reward, status) in enumerate(zip(record.rewards, record.status, strict=True))
-    ]
-    valid = [reward for reward, status in zip(rewards, record.status, strict=True) if reward is not None and not Status(status).is_missing]
+    valid = []
+    for g, (given, status) in enumerate(zip(record.rewards, record.status, strict=True)):
+        reward = check_reward(given, Status(status), f"{where}, rollout {g}", config.reward_low, config.reward_high)
+        if reward is not None and not Status(status).is_missing:
+            valid.append(reward)
     n = len(valid)
     mean = sum(valid) / n if n else None
     return GroupStatistics(n, mean, _variance(valid, mean, config.ddof) if mean is not None and n >= 2 else None)

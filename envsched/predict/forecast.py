@@ -83,6 +83,7 @@ class Forecast:
     def _start(self) -> None:
         self.graph.reset()
         self._frontier = 0
+        self._latest: tuple[int, Prediction, float] | None = None
         self._replayed = self.history.digest_before(0)
         self._observed = np.zeros(len(self.history.pool), dtype=bool)
         self._chunks = [Pairs(*(np.empty(0, kind) for kind in (np.int64, np.int64, float, float, float, float)))]
@@ -110,12 +111,18 @@ class Forecast:
             self.graph.observe(first)
 
     def _predict(self, step: int) -> tuple[Prediction, float]:
-        """Prediction and k_c from visits and pairs earlier than ``step``; all steps before it are replayed."""
+        """Prediction and k_c from visits and pairs earlier than ``step``; all steps before it are replayed.
+
+        The latest one is kept: what is asked for a step now is what the replay of that step needs next.
+        """
+        if self._latest is not None and self._latest[0] == step:
+            return self._latest[1:]
         visits, unit, num_tasks = self.history.visits.before(step), self.predictor.unit, len(self.history.pool)
         long = statistics_of(visits, step, self.config.half_life, unit, num_tasks)
         short = statistics_of(visits, step, self.config.short_half_life, unit, num_tasks)
         k_c = self._cross_weight(step) if self.predictor.prior.weighs_cross else 1.0
-        return self.predictor.predict(long, short, self.graph, k_c), k_c
+        self._latest = (step, self.predictor.predict(long, short, self.graph, k_c), k_c)
+        return self._latest[1:]
 
     def _cross_weight(self, step: int) -> float:
         pairs = self._pairs()
