@@ -181,7 +181,7 @@ def _reward(readings: list[CheckReading], true_at_start: float | None) -> Reward
 
 def _unread(task: Task, environment: Environment, readings: list[CheckReading], flow: Flow) -> tuple[Part, ...]:
     missing = {
-        Part.SOURCE: not flow.reading.is_read,
+        Part.SOURCE: not flow.reading.is_read or not all(tool.is_read for tool in flow.reading.tools.values()),
         Part.TOOLS: not environment.tools,
         Part.CHECKS: not readings or any(reading.kind == CheckKind.OTHER for reading in readings),
         Part.STATE: not task.initial_state,
