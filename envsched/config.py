@@ -94,12 +94,51 @@ class RuntimeConfig(Section):
     result_chars: int = Field(16_000, ge=1, description="longest tool result that the policy is shown")
 
 
+class TrainConfig(Section):
+    """How the policy is trained between two batches; per-device sizes follow from the number of processes."""
+
+    pool: str = Field(
+        default="bundled", description="bundled, a folder in EnvScaler's format, or synthetic:MxT (M environments of T tasks)"
+    )
+    scheduler: str = Field(default="envsched", description="envsched, or the name of a baseline")
+    model: str = Field(default="", description="folder (or hub name) of the policy")
+    seed: int = Field(default=0, ge=0, description="every generator of a step comes from this and the step")
+    max_steps: int = Field(default=201, ge=1, description="optimizer steps; one batch of tasks each")
+
+    learning_rate: float = Field(default=1e-6, gt=0, description="constant over the run")
+    policy_clip: float = Field(default=0.2, gt=0, description="clip of the probability ratio (epsilon)")
+    max_advantage: float | None = Field(default=0.2, gt=0, description="advantages are clamped to [-x, x]; none: not at all")
+    scale_rewards: Literal["none", "group", "batch"] = Field(
+        default="none", description="what a group's rewards are divided by: nothing, or a std"
+    )
+    loss: Literal["dapo", "grpo", "dr_grpo", "bnpo"] = Field(default="dapo", description="how token losses are averaged")
+    kl_weight: float = Field(default=0.0, ge=0, description="weight of the KL term; 0 keeps no reference policy")
+    max_grad_norm: float = Field(default=1.0, gt=0, description="gradients are clipped to this norm")
+
+    temperature: float = Field(default=1.0, gt=0, description="of sampling")
+    max_completion_tokens: int = Field(default=8192, ge=8, description="budget of a whole episode, tool results included")
+    max_turn_tokens: int | None = Field(default=None, ge=4, description="budget of one assistant turn; none: what the episode has left")
+    max_turns: int = Field(default=32, ge=1, description="assistant turns that may call tools")
+    thinking: bool = Field(default=True, description="let the chat template open a thinking block")
+    system_prompt: Literal["environment", "none"] = Field(default="environment", description="what is said before the task")
+
+    max_device_batch: int = Field(default=8, ge=1, description="most rollouts of one forward and backward on a device")
+    precision: Literal["bf16", "fp32"] = Field(default="bf16", description="type of the policy's weights and activations")
+    gradient_checkpointing: bool = Field(default=True, description="recompute activations to save memory")
+    device: Literal["auto", "cpu"] = Field(default="auto", description="auto: CUDA where there is one")
+
+    checkpoint_every: int = Field(default=20, ge=1, description="steps between checkpoints; the last step always has one")
+    keep_checkpoints: int = Field(default=2, ge=1, description="newest checkpoints that stay on disk")
+    trackers: tuple[str, ...] = Field(default=("tensorboard",), description="where metrics go beside logs/metrics.jsonl")
+
+
 class Config(Section):
     """A whole config file."""
 
     scheduler: SchedulerConfig = SchedulerConfig()
     features: FeatureConfig = FeatureConfig()
     runtime: RuntimeConfig = RuntimeConfig()
+    train: TrainConfig = TrainConfig()
 
 
 def load_config(path: Path | str | None = None, overrides: Mapping[str, Any] | Iterable[str] = ()) -> Config:

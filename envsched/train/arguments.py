@@ -1,0 +1,59 @@
+"""TRL's arguments from our config: one generation of B * G rollouts per optimizer step."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from trl import GRPOConfig
+
+from envsched.config import Config
+from envsched.train.geometry import Geometry
+
+
+def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: Path) -> GRPOConfig:
+    """The real ``GRPOConfig`` of a run.
+
+    Args:
+        config: settings of the run.
+        geometry: how a step's rollouts divide over devices; see ``geometry.divide``.
+        checkpoints: transformers writes ``checkpoint-K`` under it.
+        logs: trackers that write files write them here.
+    """
+    t = config.train
+    on_cpu = t.device == "cpu" or not torch.cuda.is_available()
+    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(logs))
+    return GRPOConfig(
+        output_dir=str(checkpoints),
+        seed=t.seed,
+        use_cpu=on_cpu,
+        bf16=t.precision == "bf16",
+        model_init_kwargs={"dtype": "bfloat16" if t.precision == "bf16" else "float32"},
+        per_device_train_batch_size=geometry.device_batch,
+        gradient_accumulation_steps=geometry.accumulation,
+        num_generations=geometry.group_size,
+        max_steps=t.max_steps,
+        learning_rate=t.learning_rate,
+        lr_scheduler_type="constant",
+        max_grad_norm=t.max_grad_norm,
+        epsilon=t.policy_clip,
+        beta=t.kl_weight,
+        scale_rewards=t.scale_rewards,
+        loss_type=t.loss,
+        temperature=t.temperature,
+        max_completion_length=t.max_completion_tokens,
+        max_tool_calling_iterations=t.max_turns,
+        generation_kwargs=_turn_budget(t.max_turn_tokens),
+        chat_template_kwargs={"enable_thinking": t.thinking},
+        gradient_checkpointing=t.gradient_checkpointing,
+        save_strategy="steps",
+        save_steps=t.checkpoint_every,
+        logging_steps=1,
+        report_to=list(t.trackers) or "none",
+        disable_tqdm=True,  # the run draws its own bar
+        ignore_data_skip=True,  # the loader only yields slots; every step seeds its own generators
+    )
+
+
+def _turn_budget(tokens: int | None) -> dict[str, Any] | None:
+    return None if tokens is None else {"max_new_tokens": tokens}

@@ -1,0 +1,82 @@
+"""What rank 0 does around a step: ask the scheduler, keep the batch, keep the records, let the scheduler observe.
+
+The order matters for a run that dies: a batch is on disk before its rollouts start, records are on disk before the scheduler has
+seen them, and a checkpoint is sealed only after both. Letters: B tasks, G rollouts per task.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from envsched.config import SchedulerConfig
+from envsched.errors import SelectionError
+from envsched.files import canonical_json, write_atomically
+from envsched.history.record import record_to_mapping
+from envsched.train.checkpoints import PREFIX, drop_old_checkpoints, seal_checkpoint
+from envsched.train.reporting import report_of
+from envsched.train.run_directory import RunDirectory
+from envsched.types import Batch, RolloutRecord, Scheduler
+
+
+class Rounds:
+    """The scheduler of a run and its books.
+
+    Args:
+        scheduler: any object with the five verbs.
+        run: where batches and records go; none keeps nothing on disk but checkpoints.
+        write_batch: writes the manifest of a batch, called with it before the first rollout.
+        keep_checkpoints: newest checkpoints that stay.
+        config: the rewards' range and how a variance is counted.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        run: RunDirectory | None = None,
+        write_batch: Callable[[Batch], None] | None = None,
+        keep_checkpoints: int = 2,
+        config: SchedulerConfig = SchedulerConfig(),
+    ) -> None:
+        self.scheduler, self.run = scheduler, run
+        self._write_batch, self._keep, self._config = write_batch, keep_checkpoints, config
+        self._batch: Batch | None = None
+        self._select_seconds = 0.0
+
+    def begin(self, step: int, num_tasks: int) -> tuple[str, ...]:
+        """Task keys of ``step``.
+
+        Raises:
+            SelectionError: the scheduler gave another number of tasks than the trainer has rollouts for.
+        """
+        began = time.perf_counter()
+        self._batch = self.scheduler.select(step)
+        self._select_seconds = time.perf_counter() - began
+        if len(self._batch.picks) != num_tasks:
+            raise SelectionError(
+                f"step {step}: the scheduler chose {len(self._batch.picks)} tasks, the trainer runs {num_tasks}; "
+                "give both the same batch_size"
+            )
+        if self._write_batch is not None:
+            self._write_batch(self._batch)
+        return self._batch.tasks
+
+    def finish(self, step: int, records: Sequence[RolloutRecord]) -> dict[str, float]:
+        """Keep the records of ``step``, let the scheduler observe them, and give the step's metrics."""
+        assert self._batch is not None
+        assert self._batch.step == step
+        report = report_of(self._batch, records, self._config)  # refuses a reward that is no number before it is kept
+        if self.run is not None:
+            lines = (canonical_json(record_to_mapping(record)) for record in records)
+            write_atomically(self.run.rollouts_file(step), "".join(f"{line}\n" for line in lines))
+        began = time.perf_counter()
+        self.scheduler.observe(records)
+        seconds = self._select_seconds + time.perf_counter() - began
+        return {**report.metrics(), **self.scheduler.metrics(), "scheduler/seconds": seconds}
+
+    def save(self, folder: Path | str, step: int, digests: dict[str, Any]) -> None:
+        """Seal transformers' checkpoint of ``step`` with the scheduler's state, then drop the oldest."""
+        if self.run is not None:
+            digests = {**digests, "rollouts": self.run.rollouts_digest(step)}
+        seal_checkpoint(Path(folder) / f"{PREFIX}{step}", step, self.scheduler.state_dict(), digests)
+        drop_old_checkpoints(Path(folder), self._keep)

@@ -1,0 +1,140 @@
+"""The files of a run and the rules for using a directory twice.
+
+```
+resolved_config.yaml                      every setting, defaults included
+selector/features.npz                     what the scheduler's graph is made from
+selector/task_manifest.step_N.json        the batch of step N with its provenance
+selector/input_audit.step_N.json          what the batch was derived from
+rollouts/step_N.jsonl                     one record per task, with actions
+checkpoint/checkpoint-K/                  after K steps: policy, optimizer, trainer, scheduler
+logs/metrics.jsonl                        one line per step
+superseded/R/...                          what resume R set aside
+```
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from envsched.config import Config, load_config
+from envsched.errors import ConfigError, StateError
+from envsched.files import digest, read_lines, write_atomically
+from envsched.train.checkpoints import sealed_checkpoints, unsealed_checkpoints
+
+STEP_FILES = ("selector/task_manifest.step_{}.json", "selector/input_audit.step_{}.json", "rollouts/step_{}.jsonl")
+MAY_CHANGE = frozenset(  # what a resumed run may set otherwise: how long, how often, where; never what is learned from
+    ("max_steps", "max_device_batch", "gradient_checkpointing", "device", "checkpoint_every", "keep_checkpoints", "trackers")
+)
+
+
+class RunDirectory:
+    """Paths of one run."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+
+    @property
+    def config_file(self) -> Path:
+        return self.folder / "resolved_config.yaml"
+
+    @property
+    def features_file(self) -> Path:
+        return self.folder / "selector" / "features.npz"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoint"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.folder / "logs" / "metrics.jsonl"
+
+    def rollouts_file(self, step: int) -> Path:
+        return self.folder / "rollouts" / f"step_{step}.jsonl"
+
+    def begin(self, config: Config, resume: bool) -> None:
+        """Write the resolved config into a fresh directory, or check it against the one of the run to resume.
+
+        Raises:
+            ConfigError: the directory holds a run and ``resume`` is not set, or settings differ that decide the run.
+        """
+        if self.config_file.exists():
+            if not resume:
+                raise ConfigError(f"run directory {self.folder} holds a run; give another --run-dir, or --resume to go on with it")
+            self._refuse_other_config(config)
+        write_atomically(self.config_file, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+
+    def rewind(self) -> tuple[int, Path | None]:
+        """Go back to the newest whole checkpoint: (its step, its folder), or (0, none).
+
+        Files of later steps and checkpoints cut short move to ``superseded/R``, R counting up from 1.
+
+        Raises:
+            StateError: rollouts of a step before the checkpoint are missing.
+        """
+        sealed = sealed_checkpoints(self.checkpoints)
+        step, checkpoint = max(sealed.items(), default=(0, None))
+        for earlier in range(step):
+            if not self.rollouts_file(earlier).is_file():
+                raise StateError(
+                    f"{self.folder}: the checkpoint is after {step} steps, but {self.rollouts_file(earlier).name} is missing; "
+                    "restore it: the scheduler's history is made of the rollouts"
+                )
+        self._set_aside([*self._files_from(step), *unsealed_checkpoints(self.checkpoints)])
+        self._cut_metrics(step)
+        return step, checkpoint
+
+    def rollouts_digest(self, before: int) -> str:
+        """SHA-256 of the rollouts of steps 0 .. before - 1."""
+        return digest(*(self.rollouts_file(step).read_bytes() for step in range(before)))
+
+    def _refuse_other_config(self, config: Config) -> None:
+        old = load_config(self.config_file).model_dump(mode="json")
+        new = config.model_dump(mode="json")
+        changed = [
+            f"{section}.{name} was {old[section][name]!r}, now {value!r}"
+            for section, values in new.items()
+            for name, value in values.items()
+            if value != old[section][name] and not (section == "train" and name in MAY_CHANGE) and section != "runtime"
+        ]
+        if changed:
+            raise ConfigError(f"--resume {self.folder}: {'; '.join(changed)}. Set them back, or start another run directory")
+
+    def _files_from(self, step: int) -> list[Path]:
+        found = []
+        for pattern in STEP_FILES:
+            head, tail = pattern.split("{}")
+            for path in self.folder.glob(pattern.format("*")):
+                number = path.relative_to(self.folder).as_posix().removeprefix(head).removesuffix(tail)
+                if number.isdigit() and int(number) >= step:
+                    found.append(path)
+        return sorted(found)
+
+    def _set_aside(self, paths: list[Path]) -> None:
+        if not paths:
+            return
+        shelf = self.folder / "superseded"
+        taken = [int(path.name) for path in shelf.glob("*") if path.name.isdigit()]
+        for path in paths:
+            target = shelf / str(max(taken, default=0) + 1) / path.relative_to(self.folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target)
+
+    def _cut_metrics(self, step: int) -> None:
+        if self.metrics_file.exists():
+            kept = [line for line in read_metrics(self.metrics_file) if line["step"] < step]
+            write_atomically(self.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
+
+
+def read_metrics(metrics_file: Path) -> list[dict[str, Any]]:
+    """Lines of a metrics file; the last one may be cut short (the run was killed) and is left out then."""
+    lines = []
+    for _, text in read_lines(metrics_file) if metrics_file.exists() else ():
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            break
+    return lines

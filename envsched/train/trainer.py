@@ -1,0 +1,190 @@
+"""GRPO whose tasks are chosen late: when rollouts of step t begin, every reward up to t - 1 has been observed.
+
+TRL's loader prefetches, so a sampler would be one step blind. Here the loader yields placeholder slots, and
+``_generate_and_score_completions`` puts the tasks in that the scheduler picks at that moment: rank 0 decides, every rank takes its
+contiguous slice. Letters: B tasks, G rollouts per task.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object, set_seed
+from datasets import Dataset
+from trl import GRPOConfig, GRPOTrainer
+
+from envsched.errors import MissingExtraError
+from envsched.files import digest
+from envsched.pool import Pool
+from envsched.runtime import CheckReport, EnvironmentRuntime
+from envsched.train.attempts import Attempt, records_of
+from envsched.train.collectives import from_rank_0, refuse_disagreement
+from envsched.train.environments import proxies_of, schemas_of
+from envsched.train.prompts import messages_of
+from envsched.train.rounds import Rounds
+from envsched.types import Status, Task
+
+SEAMS = ("_generate_and_score_completions", "_calculate_rewards", "_generate", "_generate_single_turn", "_save_checkpoint")
+
+RewardRule = Callable[[Attempt], float | None]
+
+
+class ScheduledGRPOTrainer(GRPOTrainer):
+    """``trl.GRPOTrainer`` that asks a scheduler for the tasks of each optimizer step.
+
+    Args:
+        model: as in TRL, a path or a ``PreTrainedModel``.
+        args: one generation per optimizer step (``steps_per_generation`` = accumulation, ``num_iterations`` = 1).
+        pool: the tasks; each rank has its own copy, compared every step.
+        runtime: runs the environments of this rank.
+        rounds: the scheduler and where batches and records are kept; acts on rank 0, other ranks may give none.
+        system_prompt: see ``prompts.messages_of``.
+        max_advantage: advantages are clamped to [-max_advantage, max_advantage]; none: not at all.
+        reward: replaces the share of passed checks, a function of the finished attempt alone.
+        fingerprint: what else all ranks must share, for instance the resolved config.
+
+    Raises:
+        StateError: the ranks disagree on a batch; names each digest.
+        MissingExtraError: this version of TRL has other seams.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        args: GRPOConfig,
+        *,
+        pool: Pool,
+        runtime: EnvironmentRuntime,
+        rounds: Rounds | None,
+        system_prompt: str = "environment",
+        max_advantage: float | None = None,
+        reward: RewardRule | None = None,
+        fingerprint: str = "",
+        **trl: Any,
+    ) -> None:
+        _require_seams()
+        self._pool, self._runtime, self._rounds, self._reward = pool, runtime, rounds, reward
+        self._system_prompt, self._max_advantage, self._fingerprint = system_prompt, max_advantage, fingerprint
+        self._attempts: list[Attempt] = []
+        self._began = 0.0  # of the rollouts, seconds
+        self._turn_ends: list[float] = []
+        self._model_tokens: list[int] = []
+        super().__init__(
+            model,
+            reward_funcs=[self.checks_passed],
+            args=args,
+            train_dataset=_slots(args),
+            environment_factory=proxies_of(pool, runtime),
+            **trl,
+        )
+        assert args.num_iterations == 1, "a batch is used for one optimizer step"
+        assert args.steps_per_generation == args.gradient_accumulation_steps, "one generation per optimizer step"
+        self._env_tools = schemas_of(pool)  # the pool's schemas, not ones guessed from the proxies' signatures
+
+    def rows_of(self, task: Task, step: int) -> list[dict[str, Any]]:
+        """G rows of one task: what its environment is reset with and what its prompt says."""
+        messages = messages_of(self._pool.environment(task.environment), task, self._system_prompt)
+        seed = int(digest(str(self.args.seed), str(step), task.key)[:8], 16)
+        shared = {"prompt": messages, "environment": task.environment, "task": task.key, "seed": seed, "step": step}
+        return [{**shared, "number": number} for number in range(self.num_generations)]
+
+    def checks_passed(self, **_columns: Any) -> list[float | None]:
+        """The reward function that TRL calls: the attempts were scored just before."""
+        return [attempt.reward for attempt in self._attempts]
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        if self.model.training:
+            step = self.state.global_step
+            set_seed(int(digest(str(self.args.seed), str(step))[:8], 16), device_specific=True)  # resumable at any step
+            tasks = self._decide(step)
+            rows = [row for key in tasks for row in self.rows_of(self._pool.task(key), step)]
+            start = self.accelerator.process_index * len(inputs)
+            inputs = rows[start : start + len(inputs)]
+        self._began, self._turn_ends = time.perf_counter(), []
+        outputs = super()._generate_and_score_completions(inputs)
+        if self._max_advantage is not None:
+            outputs["advantages"] = outputs["advantages"].clamp(-self._max_advantage, self._max_advantage)
+        return outputs
+
+    def _decide(self, step: int) -> tuple[str, ...]:
+        """The tasks of this step, the same on every rank."""
+        num_tasks = self.args.generation_batch_size // self.num_generations
+        tasks = from_rank_0(lambda: self._rounds.begin(step, num_tasks))
+        refuse_disagreement(f"the batch of step {step}", digest(str(step), *tasks, self._pool.fingerprint, self._fingerprint))
+        return tasks
+
+    def _generate(self, prompts: list) -> tuple:
+        made = super()._generate(prompts)
+        self._model_tokens = [sum(mask) for mask in made[2]]
+        return made
+
+    def _generate_single_turn(self, *args: Any, **kwargs: Any) -> tuple:
+        made = super()._generate_single_turn(*args, **kwargs)
+        self._turn_ends.append(time.perf_counter())
+        return made
+
+    def _calculate_rewards(self, inputs: list, prompts: list, completions: list, completion_ids_list: list) -> torch.Tensor:
+        self._attempts = self._finished(inputs, completions, completion_ids_list)
+        rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        if self.model.training:
+            attempts = gather_object(self._attempts)
+            step = self.state.global_step
+            metrics = from_rank_0(lambda: self._rounds.finish(step, records_of(attempts, self.num_generations, step)))
+            for name, value in metrics.items():
+                self._metrics["train"][name].append(value)
+        return rewards
+
+    def _finished(self, rows: list, completions: list, ids: list) -> list[Attempt]:
+        """Score this rank's episodes and end them."""
+        reports = self._runtime.score_many([proxy._episode for proxy in self.environments])
+        attempts = [
+            self._attempt(i, row, report, self._was_cut(completion, tokens), sum(m["role"] == "assistant" for m in completion))
+            for i, (row, report, completion, tokens) in enumerate(zip(rows, reports, completions, ids, strict=True))
+        ]
+        for proxy in self.environments:
+            proxy._episode.close()
+        return attempts
+
+    def _attempt(self, i: int, row: dict[str, Any], report: CheckReport, was_cut: bool, num_turns: int) -> Attempt:
+        proxy = self.environments[i]
+        problem = proxy._episode.problem
+        attempt = Attempt(
+            task=row["task"],
+            step=row["step"],
+            number=row["number"],
+            reward=report.reward,
+            status=Status.TRUNCATED if report.status is Status.OK and was_cut else report.status,
+            tokens=self._model_tokens[i],
+            seconds=self._turn_ends[min(num_turns, len(self._turn_ends)) - 1] - self._began,
+            actions=tuple(proxy._actions),
+            num_refused=proxy._num_refused,
+            passed=report.passed,
+            errors=(*report.errors, problem) if problem else report.errors,
+        )
+        if self._reward is None or attempt.status.is_missing:
+            return attempt
+        return replace(attempt, reward=self._reward(attempt))
+
+    def _was_cut(self, completion: Sequence[dict[str, Any]], ids: Sequence[int]) -> bool:
+        """No end of turn, or a last message whose tool calls were never answered: a budget ran out."""
+        return not ids or ids[-1] not in self.eos_token_ids or bool(completion[-1].get("tool_calls"))
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        self.accelerator.wait_for_everyone()  # every rank's generators and shards are on disk before the seal
+        digests = {"pool": self._pool.fingerprint, "run": self._fingerprint}
+        from_rank_0(lambda: self._rounds.save(self.args.output_dir, self.state.global_step, digests))
+
+
+def _require_seams() -> None:
+    missing = [name for name in SEAMS if not hasattr(GRPOTrainer, name)]
+    if missing:
+        raise MissingExtraError(f"this TRL has no {', '.join(missing)}; envsched is built on trl>=1.16,<1.17: install the extra 'train'")
+
+
+def _slots(args: GRPOConfig) -> Dataset:
+    """Placeholder rows for one epoch of all steps; each rank throws them away and takes the scheduler's tasks."""
+    num_tasks = args.generation_batch_size // args.num_generations
+    return Dataset.from_dict({"prompt": [[{"role": "user", "content": ""}]] * (num_tasks * args.max_steps)})
