@@ -31,6 +31,7 @@ class Lane(StrEnum):
     COLD_START = "cold_start"
     COVERAGE = "coverage"
     EXPLOITATION = "exploitation"
+    RANDOM = "random"  # of a scheduler that looks at nothing
 
 
 @dataclass(frozen=True, slots=True)

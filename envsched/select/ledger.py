@@ -85,6 +85,6 @@ def refuse_small_pool(num_tasks: int, batch_size: int) -> None:
     """
     if num_tasks < batch_size:
         raise SelectionError(
-            f"batch_size {batch_size} exceeds the pool's {num_tasks} tasks, and a batch holds no task twice; "
+            f"the batch needs {batch_size} tasks, the pool has {num_tasks}, and a batch holds no task twice; "
             f"set batch_size to at most {num_tasks} or give a larger pool"
         )

@@ -150,5 +150,5 @@ def test_overdraft_lets_exactly_the_missing_picks_break_a_quota():
 
 def test_a_batch_larger_than_the_pool_is_refused_with_the_remedy():
     offsets = np.array([0, 3])
-    with pytest.raises(SelectionError, match=r"batch_size 4 exceeds the pool's 3 tasks.*at most 3"):
+    with pytest.raises(SelectionError, match=r"the batch needs 4 tasks, the pool has 3.*at most 3"):
         Ledger(DEFAULTS, recent_of([], offsets, 0), np.zeros(3, dtype=bool), environment_of(offsets), 4)

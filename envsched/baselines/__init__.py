@@ -1,0 +1,85 @@
+"""Every scheduler by name, behind the same five verbs. A rival adds its module here and one line to ``SCHEDULERS``."""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from envsched.config import SchedulerConfig
+from envsched.errors import ConfigError
+from envsched.features import Features
+from envsched.pool import Pool
+from envsched.scheduler.recorded import RecordedScheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a scheduler is made, and whether it looks at features (which are then built, or loaded, once and handed in)."""
+
+    build: Callable[[str, Pool, SchedulerConfig, int, Features | None], RecordedScheduler]
+    uses_features: bool
+    summary: str
+
+
+def _ours(**changes: Any) -> Callable[[str, Pool, SchedulerConfig, int, Features | None], RecordedScheduler]:
+    """Our scheduler with a few settings changed."""
+
+    def build(name: str, pool: Pool, config: SchedulerConfig, seed: int, features: Features | None) -> RecordedScheduler:
+        from envsched.scheduler.env_scheduler import EnvScheduler
+
+        return EnvScheduler(pool, config.model_copy(update=changes), seed, features, name)
+
+    return build
+
+
+def _random(name: str, pool: Pool, config: SchedulerConfig, seed: int, _features: Features | None) -> RecordedScheduler:
+    from envsched.baselines.random import RandomScheduler
+
+    return RandomScheduler(pool, config, seed, name)
+
+
+def _random_epoch(name: str, pool: Pool, config: SchedulerConfig, seed: int, _features: Features | None) -> RecordedScheduler:
+    from envsched.baselines.random import RandomEpochScheduler
+
+    return RandomEpochScheduler(pool, config, seed, name)
+
+
+SCHEDULERS: dict[str, Entry] = {
+    "envsched": Entry(_ours(), True, "predicted variance as configured"),
+    "paper": Entry(_ours(estimator="paper"), True, "METHOD sections 3-8"),
+    "within_only": Entry(_ours(relations=("within",)), True, "evidence from neighbours of the same environment only"),
+    "cross_only": Entry(_ours(relations=("cross",)), True, "evidence from neighbours of other environments only"),
+    "no_graph": Entry(_ours(relations=()), True, "no evidence from neighbours"),
+    "coverage_only": Entry(_ours(coverage_share=1.0), True, "the whole batch from the coverage lane"),
+    "random": Entry(_random, False, "uniform, every step anew"),
+    "random_epoch": Entry(_random_epoch, False, "uniform, every task once per epoch"),
+}
+
+
+def scheduler_entry(name: str) -> Entry:
+    """The registry's entry.
+
+    Raises:
+        ConfigError: no such scheduler; names the known ones.
+    """
+    if name not in SCHEDULERS:
+        nearest = difflib.get_close_matches(name, SCHEDULERS, n=1)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        raise ConfigError(f"unknown scheduler {name!r}{hint} Known: {', '.join(SCHEDULERS)}")
+    return SCHEDULERS[name]
+
+
+def build_scheduler(
+    name: str, pool: Pool, config: SchedulerConfig = SchedulerConfig(), seed: int = 0, features: Features | None = None
+) -> RecordedScheduler:
+    """A scheduler by its name in ``SCHEDULERS``.
+
+    Args:
+        features: of ``pool``, for those that use them; absent, they build their own.
+
+    Raises:
+        ConfigError: no such scheduler.
+        SelectionError: N < B.
+        StateError: the features belong to another pool.
+    """
+    return scheduler_entry(name).build(name, pool, config, seed, features)

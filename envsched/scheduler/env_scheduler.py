@@ -1,0 +1,115 @@
+"""The scheduler of envsched: predicted reward variance under quotas, with a lane that keeps environments covered.
+
+Letters: N tasks, M environments, B batch.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from envsched.config import SchedulerConfig
+from envsched.errors import StateError
+from envsched.features import Features
+from envsched.graph import ObservedGraph
+from envsched.history import decayed_exposures, exposures
+from envsched.pool import Pool
+from envsched.predict import Forecast, Prediction, build_predictor
+from envsched.scheduler.recorded import RecordedScheduler
+from envsched.select import Candidates, Composition, Draws, Mix, Quotas, compose, recent_picks
+from envsched.types import Batch, Pick
+
+
+class EnvScheduler(RecordedScheduler):
+    """Chooses tasks by predicted within-task reward variance (METHOD sections 2-8 and 12).
+
+    Args:
+        pool: N >= B tasks.
+        config: every parameter of METHOD's table; ``estimator`` names the rule.
+        seed: of the run.
+        features: of this pool; built here where absent. Ranks, resumes and audits load the saved ones instead.
+        name: under which manifests know this configuration.
+
+    Raises:
+        SelectionError: N < B.
+        StateError: the features belong to another pool.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        config: SchedulerConfig = SchedulerConfig(),
+        seed: int = 0,
+        features: Features | None = None,
+        name: str = "envsched",
+    ) -> None:
+        super().__init__(pool, config, seed, name)
+        if features is None:
+            from envsched.features import build_features
+
+            features = build_features(pool)
+        _refuse_other_pool(features, pool)
+        self._predictor = build_predictor(config, pool.environment_of, len(pool.environments))
+        self._graph = ObservedGraph(features, pool.environment_of, config.num_within, config.num_cross)
+        self._quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
+        scored = config.estimator == "envsched"  # METHOD 12.3 and 12.4; the paper's rule is least-observed and undecayed
+        explore = config.coverage_explore if scored else 1.0
+        self._mix = Mix(config.batch_size, config.coverage_share, explore, config.similarity_penalty)
+        self._discount_decays = scored
+        self._follow_history()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._follow_history()
+
+    def metrics(self) -> dict[str, float]:
+        """As every scheduler's, with the calibration of all predictions that came true so far."""
+        steps = self.history.visits.step
+        report = self._forecast.at(int(steps[-1]) + 1)[2] if len(steps) else {}
+        return super().metrics() | report
+
+    def digests(self, step: int) -> dict[str, str]:
+        return super().digests(step) | {"features": self._graph.features.digest, "graph": self._graph.digest}
+
+    def _follow_history(self) -> None:
+        self._forecast = Forecast(self._predictor, self.history, self._graph, self.config)
+
+    def _choose(self, step: int) -> Batch:
+        prediction, score, _ = self._forecast.at(step)
+        candidates = self._candidates(step, prediction.variance, score)
+        return self._batch(step, compose(candidates, self._quotas, self._mix, Draws(self.seed, step)), prediction, score)
+
+    def _candidates(self, step: int, variance: np.ndarray, score: np.ndarray) -> Candidates:
+        visits, scale = self.history.visits.before(step), self.config.exposure_scale
+        selected = exposures(self.history, step)
+        decayed = decayed_exposures(self.history, step, self.config.half_life)
+        return Candidates(
+            offsets=self.pool.offsets,
+            score=score,
+            variance=variance,
+            discount=scale / (scale + (decayed if self._discount_decays else selected)),
+            exposures=decayed,
+            seen=selected > 0,
+            masked=np.zeros(len(self.pool), dtype=bool),
+            recent=recent_picks(
+                visits.row, visits.step, step, self.pool.environment_of, len(self.pool.environments), self.config.window_steps
+            ),
+            similarity=self._graph.similarity,
+        )
+
+    def _batch(self, step: int, composition: Composition, prediction: Prediction, score: np.ndarray) -> Batch:
+        picks = []
+        for choice in composition.choices:
+            task, row = self.pool.tasks[choice.row], choice.row
+            terms = {name: float(values[row]) for name, values in prediction.terms.items()}
+            terms |= {"variance": float(prediction.variance[row]), "discount": choice.discount, "penalty": choice.penalty}
+            picks.append(Pick(task.key, task.environment, choice.lane, float(score[row]), terms, choice.bound_by))
+        return Batch(step, tuple(picks), composition.relaxed)
+
+
+def _refuse_other_pool(features: Features, pool: Pool) -> None:
+    if features.pool_fingerprint != pool.fingerprint:
+        raise StateError(
+            f"the features were made for the pool with fingerprint {features.pool_fingerprint[:12]!r}, this pool has "
+            f"{pool.fingerprint[:12]!r}; build the features again, or give the pool they belong to"
+        )

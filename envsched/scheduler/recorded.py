@@ -1,0 +1,104 @@
+"""Five verbs over a history: everything about a scheduler except how it chooses.
+
+Letters: N tasks, B batch.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+from envsched.config import SchedulerConfig
+from envsched.errors import ConfigError
+from envsched.files import canonical_json, digest
+from envsched.history import History
+from envsched.pool import Pool
+from envsched.scheduler.figures import batch_figures, step_figures
+from envsched.scheduler.state import make_state, read_state
+from envsched.select import refuse_small_pool
+from envsched.types import Batch, RolloutRecord
+
+
+class RecordedScheduler(ABC):
+    """A scheduler whose state is its history and its seed; a subclass says how it chooses.
+
+    ``_choose(step)`` must be a pure function of (pool, config, seed, history before step): then a resume and one process
+    per step give what one long process gives, and an audit can derive every batch again.
+
+    Args:
+        pool: N tasks.
+        config: batch size, reward range and what the subclass reads.
+        seed: of the run, 0 <= seed < 2**64.
+        name: under which manifests and registries know it.
+
+    Raises:
+        SelectionError: N < B.
+        ConfigError: the seed is no whole number in its range.
+    """
+
+    def __init__(self, pool: Pool, config: SchedulerConfig, seed: int, name: str) -> None:
+        refuse_small_pool(len(pool), config.batch_size)
+        self.pool = pool
+        self.config = config
+        self.seed = _whole(seed, "seed")
+        self.name = name
+        self.history = History(pool, config)
+        self._figures: dict[str, float] = {}
+
+    @abstractmethod
+    def _choose(self, step: int) -> Batch:
+        """Choose B different tasks from the history before ``step``."""
+
+    def select(self, step: int) -> Batch:
+        """Choose the tasks of ``step`` from what was observed before it; asked twice, it answers the same.
+
+        Raises:
+            ConfigError: the step is no whole number from 0.
+        """
+        start = perf_counter()
+        batch = self._choose(_whole(step, "step"))
+        assert len(set(batch.tasks)) == self.config.batch_size == len(batch.picks)
+        self._figures |= batch_figures(batch) | {"seconds/select": perf_counter() - start}
+        return batch
+
+    def observe(self, records: Sequence[RolloutRecord]) -> None:
+        """Take in rollouts, all or (on an error) none; the same record twice counts once, the order does not matter.
+
+        Raises:
+            RecordError, UnknownTaskError: a record is unusable; what was known before stays as it was.
+        """
+        start = perf_counter()
+        self.history.extend(records)
+        self._figures["seconds/observe"] = perf_counter() - start
+
+    def state_dict(self) -> dict[str, Any]:
+        """History and seed, JSON-able, by task key."""
+        return make_state(self.seed, self.history)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that ``state_dict`` gave; its seed becomes ours.
+
+        Raises:
+            StateError: the state belongs to another pool (``carry_over`` keeps what stayed) or is no state.
+        """
+        self.seed, self.history = read_state(state, self.pool, self.config)
+
+    def metrics(self) -> dict[str, float]:
+        """Figures of the last observed step and the last batch; ``METRICS`` says what each key means."""
+        visits = self.history.visits
+        last = visits.at(int(visits.step[-1])) if len(visits) else visits
+        return self._figures | step_figures(last, self.pool.environment_of)
+
+    def digests(self, step: int) -> dict[str, str]:
+        """SHA-256 of everything that the batch of ``step`` follows from."""
+        return {
+            "pool": self.pool.fingerprint,
+            "history": self.history.digest_before(step),
+            "config": digest(canonical_json(self.config.model_dump(mode="json"))),
+        }
+
+
+def _whole(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= int(value) < 2**64:
+        raise ConfigError(f"{name} must be a whole number from 0 to 2**64 - 1, came {value!r}")
+    return int(value)

@@ -1,0 +1,89 @@
+"""The saved state of a scheduler: its history and seed, by task key, with the keys of the pool that it belongs to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from envsched.config import SchedulerConfig
+from envsched.errors import StateError
+from envsched.history import History
+from envsched.pool import Pool
+
+_FORMAT = "envsched state 1"
+_FIELDS = ("format", "seed", "pool", "history")
+_NAMED = 5  # keys spelled out in a message
+
+
+def make_state(seed: int, history: History) -> dict[str, Any]:
+    """JSON-able; grows with the history and the pool's keys, and holds no position."""
+    pool = history.pool
+    return {
+        "format": _FORMAT,
+        "seed": seed,
+        "pool": {"fingerprint": pool.fingerprint, "tasks": [task.key for task in pool.tasks]},
+        "history": history.to_list(),
+    }
+
+
+def read_state(state: Mapping[str, Any], pool: Pool, config: SchedulerConfig) -> tuple[int, History]:
+    """Seed and history of what ``make_state`` gave.
+
+    Raises:
+        StateError: no such state, a record that does not fit, or a state of another pool; names the keys that differ.
+    """
+    _refuse_other_format(state)
+    changes = pool_changes(state, pool)
+    if changes:
+        raise StateError(
+            f"this state belongs to another pool: {'; '.join(changes)}. Give the pool it was made with, or keep what "
+            "stayed with envsched.scheduler.carry_over(state, pool)"
+        )
+    return int(state["seed"]), History.from_list(pool, state["history"], config)
+
+
+def carry_over(state: Mapping[str, Any], pool: Pool) -> tuple[dict[str, Any], list[str]]:
+    """The same state for a changed pool: records of tasks that stayed are kept, by key, and those of removed tasks dropped.
+
+    Returns:
+        A state that ``load_state_dict`` takes with ``pool``, and in words what changed.
+
+    Raises:
+        StateError: no such state.
+    """
+    _refuse_other_format(state)
+    changes = pool_changes(state, pool)
+    kept = [entry for entry in state["history"] if entry["task"] in pool]
+    dropped = len(state["history"]) - len(kept)
+    if dropped:
+        changes.append(f"{dropped} records of removed tasks dropped, {len(kept)} kept")
+    tasks = [task.key for task in pool.tasks]
+    return {**state, "pool": {"fingerprint": pool.fingerprint, "tasks": tasks}, "history": kept}, changes
+
+
+def pool_changes(state: Mapping[str, Any], pool: Pool) -> list[str]:
+    """How ``pool`` differs from the state's, in words; empty when it does not."""
+    if state["pool"]["fingerprint"] == pool.fingerprint:
+        return []
+    before, now = set(state["pool"]["tasks"]), {task.key for task in pool.tasks}
+    changes = []
+    if before - now:
+        changes.append(f"{len(before - now)} of its {len(before)} tasks are missing here: {_some(before - now)}")
+    if now - before:
+        changes.append(f"{len(now - before)} tasks were added: {_some(now - before)}")
+    if not changes:
+        changes.append(
+            f"the keys are the same, but a text, tool, state or check changed "
+            f"(fingerprint {state['pool']['fingerprint'][:12]} before, {pool.fingerprint[:12]} now)"
+        )
+    return changes
+
+
+def _refuse_other_format(state: Mapping[str, Any]) -> None:
+    absent = [name for name in _FIELDS if name not in state]
+    if absent or state["format"] != _FORMAT:
+        came = f"field {absent[0]!r} is absent" if absent else f"came format {state['format']!r}"
+        raise StateError(f"not a scheduler state of {_FORMAT!r}: {came}; give what state_dict() returned")
+
+
+def _some(keys: set[str]) -> str:
+    named = ", ".join(repr(key) for key in sorted(keys)[:_NAMED])
+    return named if len(keys) <= _NAMED else f"{named} and {len(keys) - _NAMED} more"
