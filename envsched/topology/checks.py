@@ -94,9 +94,17 @@ class _Conditions(Places):
                 return self.atoms(inner, holds)
             case ast.Call(func=ast.Name(id="isinstance"), args=[inner, _]):
                 place = self.place(inner)
-                return [Atom(CheckKind.PRESENCE, place)] if place is not None else []
-            case ast.Call(func=ast.Attribute(value=inner, attr="startswith" | "endswith" | "issubset" | "issuperset"), args=[other]):
+                return [Atom(CheckKind.PRESENCE if holds else CheckKind.ABSENCE, place, is_negative=not holds)] if place else []
+            case ast.Call(func=ast.Attribute(value=inner, attr="startswith" | "endswith"), args=[other]):
                 return self.affixed(inner, other, holds)
+            case (
+                ast.Call(func=ast.Attribute(value=part, attr="issubset"), args=[whole])
+                | ast.Call(func=ast.Attribute(value=whole, attr="issuperset"), args=[part])
+            ):
+                place = self.place(whole)
+                if place is None:
+                    return self.affixed(part, whole, holds)
+                return [Atom(CheckKind.PRESENCE if holds else CheckKind.ABSENCE, place.step(None), is_negative=not holds)]
         return self.truth(self.place(test), holds)
 
     def existence(self, place: Place, atoms: list[Atom]) -> Atom:
@@ -130,14 +138,14 @@ class _Conditions(Places):
             return None
         place = places[0]
         differs = isinstance(op, ast.NotEq | ast.NotIn | ast.IsNot) == holds
-        if any(one.is_measure for one in places):
+        if any(one.is_measure and not one.is_relation for one in places):
             return self.measured(place, op, constant, holds) if len(places) == 1 else Atom(CheckKind.RELATION, place, constant)
         if isinstance(op, ast.In | ast.NotIn):
             return self.membership(a, b, constant, differs)
         if any(isinstance(side, ast.Constant) and side.value is None for side in (left, right)):
             kind = CheckKind.EQUALITY if place.is_field else CheckKind.PRESENCE if differs else CheckKind.ABSENCE
             return Atom(kind, place, is_negative=not differs if not place.is_field else differs)
-        if len(places) == 2 or isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+        if len(places) == 2 or place.is_relation or isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
             return Atom(CheckKind.RELATION, place, constant, is_negative=differs and isinstance(op, ast.Eq | ast.NotEq))
         return Atom(CheckKind.EQUALITY, place, constant, is_negative=differs)
 
@@ -167,6 +175,8 @@ class _Reader(_Conditions):
     def walk(self, body: list[ast.stmt], context: _Context) -> None:
         for position, statement in enumerate(body):
             match statement:
+                case ast.Return(value=ast.Constant(value=True)) if context.loop and any(map(_fails, body[:position])):
+                    continue  # the guards before it on the record that was found decide
                 case ast.Return(value=value):
                     self.returned(value, context, is_otherwise=any(map(_passes, body[:position])))
                 case ast.If(test=test, body=inner) if context.tests and _answers(inner, True) and _answers(_rest(statement, body), False):
@@ -252,7 +262,7 @@ class _Reader(_Conditions):
         key = place.path[1:2] if len(place.path) > 1 and place.path[1] != ANY else ()
         return CheckReading(
             kind=kind,
-            is_negative=kind == CheckKind.ABSENCE or any(atom.is_negative for atom in chosen),
+            is_negative=any(atom.is_negative for atom in pool),
             reads_initial=self.reads_initial,
             state_keys=frozenset(self.state_keys),
             target=place.path[0] if place.path else min(self.state_keys, default=""),
@@ -273,6 +283,11 @@ def _answers(body: list[ast.stmt], answer: bool) -> bool:
         case [ast.Return(value=ast.Constant(value=value))]:
             return value is answer
     return False
+
+
+def _fails(statement: ast.stmt) -> bool:
+    """A guard: a test under which the check fails."""
+    return isinstance(statement, ast.If) and _answers(statement.body[-1:], False)
 
 
 def _passes(statement: ast.stmt) -> bool:

@@ -24,6 +24,7 @@ class Place:
     found_by: tuple[Any, ...] = ()
     is_key: bool = False
     is_measure: bool = False
+    is_relation: bool = False  # computed from two values of the state
 
     def step(self, key: Any) -> "Place":
         return replace(self, path=(*self.path, key if isinstance(key, str) else ANY))
@@ -67,6 +68,7 @@ class Places:
         self.values: dict[str, Any] = {name: Place((), initial="init" in name) for name in names}
         self.values.setdefault("final_state", Place(()))
         self.values.setdefault("initial_state", Place((), initial=True))
+        self.functions = {node.name for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}  # of the check's own
         self.state_keys: set[str] = set()
         self.constants: set[str] = set()
         self.reads_initial = False
@@ -93,7 +95,10 @@ class Places:
             case ast.DictComp():
                 return self.matches(node)[0]
             case ast.BinOp(left=left, right=right):
-                return self.place(left) or self.place(right)
+                one, two = self.place(left), self.place(right)
+                return replace(one, is_relation=True) if one and two and one.path != two.path else one or two
+            case ast.Attribute(value=inner):
+                return self.place(inner)
             case ast.BoolOp(values=values):
                 return next((place for value in values if (place := self.place(value)) is not None), None)
             case ast.IfExp(body=body, orelse=other):
@@ -109,14 +114,14 @@ class Places:
             case ast.Call(func=ast.Attribute(value=inner, attr="count"), args=[_]):
                 place = self.place(inner)
                 return place and replace(place, is_measure=True)
-            case ast.Call(func=ast.Attribute(value=inner)):
-                return self.place(inner)
+            case ast.Call(func=ast.Attribute(value=inner), args=arguments):
+                return self.place(inner) or (self.place(arguments[0]) if arguments else None)
             case ast.Call(func=ast.Name(id="max" | "min"), args=[inner], keywords=[ast.keyword(arg="key"), *_]):
                 return self.place(inner)  # the record that is greatest, not a number
             case ast.Call(func=ast.Name(id=name), args=[inner, *_]) if name in MEASURES:
                 place = self.place(inner)
                 return place and replace(place, is_measure=True)
-            case ast.Call(func=ast.Name(id=name), args=[inner, *_]) if name in WRAPPERS or name == "next":
+            case ast.Call(func=ast.Name(id=name), args=[inner, *_]) if name in WRAPPERS | self.functions or name == "next":
                 return self.place(inner)
         return None
 
@@ -137,6 +142,8 @@ class Places:
         if isinstance(node, ast.Name):
             value = self.values.get(node.id)
             return None if isinstance(value, Place) else value
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.functions and node.args:
+            return self.constant(node.args[0])
         try:
             return ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -92,7 +92,7 @@ def _operation(task: Task, reading: CheckReading, check: Check, flow: Flow) -> O
 
 def _kind(reading: CheckReading, check: Check, share: float, flow: Flow) -> Phase:
     """Kind of call that makes a check pass; ``share`` of its constants are those of a record that is there at the start."""
-    is_new = share < 1 and Phase.CREATE in phases_in(check.text) and flow.has(reading.target, Phase.CREATE)
+    is_new = Phase.CREATE in phases_in(check.text) and flow.has(reading.target, Phase.CREATE)
     match reading.kind:
         case CheckKind.ABSENCE:
             return Phase.UPDATE if reading.is_field else Phase.DELETE
