@@ -36,6 +36,7 @@ class CheckReading:
     identity: tuple[str, ...] = ()
     is_field: bool = False  # speaks of a field, not of a whole record
     constants: frozenset[str] = frozenset()  # strings it compares with or reaches records by
+    strings: frozenset[str] = frozenset()  # every string in it
 
 
 @lru_cache(maxsize=65_536)
@@ -48,7 +49,8 @@ def read_check(source: str) -> CheckReading:
         return CheckReading(CheckKind.OTHER)
     reader = _Reader(function)
     reader.walk(function.body, _Context())
-    return reader.reading()
+    texts = (node.value for node in ast.walk(function) if isinstance(node, ast.Constant))
+    return replace(reader.reading(), strings=frozenset(text for text in texts if isinstance(text, str)))
 
 
 @dataclass(frozen=True)
@@ -178,9 +180,9 @@ class _Reader(_Conditions):
                 case ast.Return(value=ast.Constant(value=True)) if context.loop and any(map(_fails, body[:position])):
                     continue  # the guards before it on the record that was found decide
                 case ast.Return(value=value):
-                    self.returned(value, context, is_otherwise=any(map(_passes, body[:position])))
+                    self.returned(value, context, body[:position])
                 case ast.If(test=test, body=inner) if context.tests and _answers(inner, True) and _answers(_rest(statement, body), False):
-                    self.returned(test, context, is_otherwise=False)
+                    self.returned(test, context, [])
                 case ast.If(test=test, body=inner, orelse=other):
                     self.place(test)
                     self.walk(inner, context.under(test, True))
@@ -224,10 +226,10 @@ class _Reader(_Conditions):
         """The place, with the constants of the tests around it: what found it."""
         return place and place.found([atom for test, holds in context.tests if holds for atom in self.atoms(test, True)])
 
-    def returned(self, value: ast.expr | None, context: _Context, is_otherwise: bool) -> None:
-        """``is_otherwise``: an earlier statement of the same block passes, so a failure here is only what remains."""
+    def returned(self, value: ast.expr | None, context: _Context, earlier: list[ast.stmt]) -> None:
+        """``earlier`` statements of the same block: where one passes, a failure here is only what remains."""
         if value is None or (isinstance(value, ast.Constant) and not value.value):
-            self.guards += [] if is_otherwise else self.outcome(context, False)
+            self.guards += [] if any(map(_passes, earlier)) else self.outcome(context, False)
         elif isinstance(value, ast.Constant):
             self.asserted += self.outcome(context, True)
         else:

@@ -68,7 +68,8 @@ class Places:
         self.values: dict[str, Any] = {name: Place((), initial="init" in name) for name in names}
         self.values.setdefault("final_state", Place(()))
         self.values.setdefault("initial_state", Place((), initial=True))
-        self.functions = {node.name for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}  # of the check's own
+        blocks = [function.body, *(node.body for node in function.body if isinstance(node, ast.Try))]
+        self.functions = {node.name for block in blocks for node in block if isinstance(node, ast.FunctionDef)}  # the check's own
         self.state_keys: set[str] = set()
         self.constants: set[str] = set()
         self.reads_initial = False

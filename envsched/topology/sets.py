@@ -1,13 +1,11 @@
 """Concrete sets of a task, for the similarity of tasks of one environment."""
 
-import ast
 import re
 from dataclasses import dataclass
 
 from envsched.pool import Pool
 from envsched.topology.checks import read_check
 from envsched.topology.source import EnvironmentReading, read_environment
-from envsched.topology.syntax import parse
 from envsched.types import Check, Environment, Task
 
 
@@ -35,7 +33,6 @@ def _sets(task: Task, environment: Environment, reading: EnvironmentReading) -> 
 
 
 def _tokens(check: Check) -> frozenset[str]:
-    reading, tree = read_check(check.source), parse(check.source)
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)] if tree else []
-    words = (word for text in texts for word in re.findall(r"\w+", text.lower()))
+    reading = read_check(check.source)
+    words = (word for text in reading.strings for word in re.findall(r"\w+", text.lower()))
     return frozenset(words) | {f"kind:{reading.kind}"}

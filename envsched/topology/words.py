@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from envsched.topology.schema import Phase
 
@@ -25,6 +26,7 @@ def phases_in(text: str) -> list[Phase]:
     return [phase for word in re.findall(r"[a-z]+", text.lower()) if (phase := phase_of(word)) is not None]
 
 
+@lru_cache(maxsize=65_536)
 def phase_of(word: str) -> Phase | None:
     """The kind of step of one word, by itself or without its ending."""
     if word in PHASE_OF:
