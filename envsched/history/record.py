@@ -128,7 +128,7 @@ def append_records(path: Path | str, records: Iterable[RolloutRecord]) -> None:
         RecordError: a record holds what JSON can't.
         OSError: as the file system gave it; the file is as it was before.
     """
-    content = "".join(_line(record) for record in records).encode()
+    content = b"".join(_line(record) for record in records)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "ab+", buffering=0) as stream:
@@ -142,27 +142,33 @@ def append_records(path: Path | str, records: Iterable[RolloutRecord]) -> None:
             raise
 
 
-def _line(record: RolloutRecord) -> str:
+def _line(record: RolloutRecord) -> bytes:
     try:
-        return canonical_json(record_to_mapping(record)) + "\n"
+        return canonical_json(record_to_mapping(record)).encode() + b"\n"
     except (TypeError, ValueError) as error:
         raise RecordError(f"task {record.task!r}, step {record.step}: the record is not JSON: {error}") from None
 
 
 def _end_of_whole_lines(stream: Any, path: Path) -> int:
     """Where to go on writing: after the last line, ended here if only its newline is absent, else before its rest."""
+    end = stream.seek(0, os.SEEK_END)
+    if end == 0 or _read_at(stream, end - 1) == b"\n":
+        return end
     stream.seek(0)
     content = stream.read()
-    if not content or content.endswith(b"\n"):
-        return len(content)
     start = content.rfind(b"\n") + 1
     try:
         json.loads(content[start:])
     except ValueError:
-        logger.warning("%s: the last line was truncated (%d bytes); it is cut off", path, len(content) - start)
+        logger.warning("%s: the last line was truncated (%d bytes); it is cut off", path, end - start)
         return start
     _write_all(stream, b"\n")
-    return len(content) + 1
+    return end + 1
+
+
+def _read_at(stream: Any, place: int) -> bytes:
+    stream.seek(place)
+    return stream.read(1)
 
 
 def _write_all(stream: Any, content: bytes) -> None:

@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+
+from envsched.config import SchedulerConfig
+from envsched.history import History, statistics
+from envsched.predict import build_predictor, largest_variance
+from tests.history.pools import record, small_pool
+from tests.predict.graphs import BruteForceGraph
+
+POOL = small_pool()  # a0 a1 a2 b0 c0 c1
+
+
+def predict(*records, step: int, similarity=None, **settings):
+    config = SchedulerConfig(**settings)
+    history = History(POOL, config)
+    history.extend(records)
+    similarity = np.zeros((6, 6)) if similarity is None else similarity
+    graph = BruteForceGraph(similarity, POOL.environment_of, config.num_within, config.num_cross)
+    known = history.visits.before(step)
+    graph.observe(np.unique(known.row[~np.isnan(known.variance)]))
+    predictor = build_predictor(config, POOL.environment_of, 3)
+    long = statistics(history, step, config.half_life, predictor.unit)
+    short = statistics(history, step, config.short_half_life, predictor.unit)
+    return predictor.predict(long, short, graph, 1.0)
+
+
+@pytest.mark.parametrize("estimator", ["envsched", "paper"])
+@pytest.mark.parametrize(("settings", "expected"), [({}, 1 / 12), ({"prior_variance": 0.05}, 0.05), ({"reward_high": 3.0}, 9 / 12)])
+def test_before_any_evidence_everything_is_the_prior_variance(estimator, settings, expected):
+    prediction = predict(step=0, estimator=estimator, **settings)
+    np.testing.assert_allclose(prediction.variance, expected)
+    assert prediction.variance.dtype == np.float64
+    assert all(values.shape == (6,) and np.isfinite(values).all() for values in prediction.terms.values())
+
+
+def test_own_history_gains_weight_by_rollouts_or_by_groups():
+    eight = record("a0", 3, *[0.0, 1.0] * 4)  # v = 2/7
+    g = 1 / 12  # nobody else was seen
+    rollouts = predict(eight, step=3 + 8)
+    assert rollouts.variance[0] == pytest.approx((4 * 2 / 7 + 2 * g) / (4 + 2))
+    own = 0.5 * 2 / 7
+    environment = (own + 2 * 2 / 7) / (0.5 + 2)  # the paper's means hold the task's own evidence
+    groups = predict(eight, step=3 + 8, estimator="paper", decline_weight=0.0)
+    assert groups.variance[0] == pytest.approx((own + 2 * environment) / (0.5 + 2))
+
+
+def test_evidence_flows_along_each_relation():
+    similarity = np.zeros((6, 6))
+    similarity[0, 1] = similarity[1, 0] = 0.5  # within a
+    similarity[0, 4] = similarity[4, 0] = 0.25  # across
+    seen = [record("a1", 0, *[0.0, 1.0] * 4), record("c0", 0, *[0.5] * 8)]
+    both = predict(*seen, step=1, similarity=similarity).terms
+    assert (both["within"][0], both["cross"][0]) == (pytest.approx(2 / 7), 0.0)
+    c = 2 ** (-1 / 8)
+    assert (both["within_mass"][0], both["cross_mass"][0]) == (pytest.approx(0.5 * c), pytest.approx(0.25 * c))
+    alone = predict(*seen, step=1, similarity=similarity, relations=("within",)).terms
+    assert (alone["within_mass"][0], alone["cross_mass"][0]) == (pytest.approx(0.5 * c), 0.0)
+    none = predict(*seen, step=1, similarity=similarity, relations=()).terms
+    np.testing.assert_allclose(none["prior"], none["environment"])
+
+
+def test_the_guard_is_one_sided():
+    spread, flat = [0.0, 1.0] * 4, [0.5] * 8
+    falling = predict(*(record("a0", s, *(spread if s < 6 else flat)) for s in range(10)), step=10).terms["guard"]
+    rising = predict(*(record("a0", s, *(flat if s < 6 else spread)) for s in range(10)), step=10).terms["guard"]
+    assert 0.5 <= falling[0] < 0.9
+    assert rising[0] == 1
+    assert falling[1:].tolist() == [1.0] * 5
+    off = predict(*(record("a0", s, *(spread if s < 6 else flat)) for s in range(10)), step=10, decline_weight=0.0)
+    assert off.terms["guard"].tolist() == [1.0] * 6
+
+
+def test_a_group_smaller_than_g_cannot_exceed_the_largest_variance():
+    prediction = predict(*(record("a0", s, 0.0, 1.0) for s in range(20)), step=20)  # v = .5 with two rollouts
+    assert prediction.variance[0] == pytest.approx(2 / 7)
+    assert prediction.terms["own"][0] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("G", "ddof", "high", "expected"),
+    [(8, 1, 1.0, 2 / 7), (5, 1, 1.0, 0.3), (2, 1, 1.0, 0.5), (8, 0, 1.0, 0.25), (5, 0, 1.0, 0.25), (8, 1, 3.0, 9 * 2 / 7)],
+)
+def test_largest_variance(G, ddof, high, expected):
+    found = largest_variance(SchedulerConfig(group_size=G, ddof=ddof, reward_high=high))
+    assert found == pytest.approx(expected)
+    if ddof or G % 2 == 0:
+        assert found == pytest.approx(np.var([0.0] * (G // 2) + [high] * (G - G // 2), ddof=ddof))
