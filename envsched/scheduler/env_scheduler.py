@@ -10,7 +10,7 @@ import numpy as np
 
 from envsched.config import SchedulerConfig
 from envsched.errors import StateError
-from envsched.features import Features
+from envsched.features import Features, build_features
 from envsched.graph import ObservedGraph
 from envsched.history import decayed_exposures, exposures
 from envsched.pool import Pool
@@ -44,10 +44,7 @@ class EnvScheduler(RecordedScheduler):
         name: str = "envsched",
     ) -> None:
         super().__init__(pool, config, seed, name)
-        if features is None:
-            from envsched.features import build_features
-
-            features = build_features(pool)
+        features = features if features is not None else build_features(pool)
         _refuse_other_pool(features, pool)
         self._predictor = build_predictor(config, pool.environment_of, len(pool.environments))
         self._graph = ObservedGraph(features, pool.environment_of, config.num_within, config.num_cross)

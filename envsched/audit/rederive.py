@@ -1,0 +1,123 @@
+"""Derive every batch of a run again from pool, resolved config, saved features and rollouts; never from stored scores."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from envsched.audit.layout import RunLayout
+from envsched.audit.manifest import make_manifest, read_manifest, read_mapping
+from envsched.audit.writing import input_audit
+from envsched.baselines import build_scheduler, scheduler_entry
+from envsched.config import load_config
+from envsched.errors import AuditError, EnvschedError
+from envsched.features import Features
+from envsched.history import read_records
+from envsched.pool.opening import open_pool
+from envsched.types import Manifest, Pick, Scheduler
+
+SAME_NUMBER = 1e-9  # scores and terms may differ by rounding between machines; picks may not differ at all
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """An audit that found no difference."""
+
+    steps: tuple[int, ...]  # of the manifests that were derived again
+    num_records: int  # rollout records that they follow from
+    notes: tuple[str, ...]  # what a killed run left half-written
+
+
+def audit_run(folder: Path | str) -> AuditReport:
+    """Check every manifest and input audit of a run directory, in order of steps.
+
+    Records of ``rollouts/step_N.jsonl`` count as observed between the batches of N and N + 1, whatever step made them.
+
+    Raises:
+        AuditError: the first step that differs and how, or what is missing to derive it.
+    """
+    layout = RunLayout(Path(folder))
+    manifests, audits = set(layout.manifest_steps()), set(layout.input_audit_steps())
+    steps = sorted(manifests | audits)
+    scheduler = _scheduler(layout, steps[0] if steps else 0)
+    notes: list[str] = []
+    pending, num_records = layout.rollout_steps(), 0
+    for step in steps:
+        try:
+            while pending and pending[0] < step:
+                records, problems = read_records(layout.rollouts(pending.pop(0)))
+                scheduler.observe(records)
+                num_records += len(records)
+                notes += problems
+            if step in audits:
+                _compare_inputs(read_mapping(layout.input_audit(step)), input_audit(step, scheduler))
+            if step in manifests:
+                _compare(read_manifest(layout.manifest(step)), make_manifest(scheduler.select(step), scheduler))
+        except EnvschedError as error:
+            raise AuditError(f"step {step}: {error}") from error
+    for step in pending:
+        notes += read_records(layout.rollouts(step))[1]
+    return AuditReport(tuple(sorted(manifests)), num_records, tuple(notes))
+
+
+def _scheduler(layout: RunLayout, first_step: int) -> Scheduler:
+    """The run's scheduler as it was before its first step."""
+    if not layout.config.is_file():
+        raise AuditError(f"{layout.folder} is no run directory: it has no {layout.config.name}; give the directory of a run")
+    try:
+        config = load_config(layout.config)
+        run = config.train
+        pool = open_pool(run.pool)
+        features = Features.load(layout.features, pool) if scheduler_entry(run.scheduler).uses_features else None
+        return build_scheduler(run.scheduler, pool, config.scheduler, run.seed, features)
+    except EnvschedError as error:
+        raise AuditError(f"step {first_step}: {error}") from error
+
+
+def _compare_inputs(written: Mapping[str, Any], derived: Mapping[str, Any]) -> None:
+    _compare_digests(written.get("digests", {}), derived.get("digests", {}), "input audit")
+    for name in sorted(written.keys() | derived.keys()):
+        if written.get(name) != derived.get(name):
+            raise AuditError(f"the input audit has {name} {written.get(name)!r}, derived is {derived.get(name)!r}")
+
+
+def _compare(written: Manifest, derived: Manifest) -> None:
+    """Say how a manifest differs from what its inputs give."""
+    _compare_digests(written.digests, derived.digests, "manifest")
+    version = "" if written.version == derived.version else f" (written by envsched {written.version}, this is {derived.version})"
+    for name in ("scheduler", "seed"):
+        if getattr(written, name) != getattr(derived, name):
+            raise AuditError(f"the manifest has {name} {getattr(written, name)!r}, the run {getattr(derived, name)!r}")
+    if written.batch.step != derived.batch.step:
+        raise AuditError(f"the manifest says step {written.batch.step}")
+    if len(written.batch.picks) != len(derived.batch.picks):
+        raise AuditError(f"the manifest has {len(written.batch.picks)} picks, derived are {len(derived.batch.picks)}{version}")
+    for position, (old, new) in enumerate(zip(written.batch.picks, derived.batch.picks, strict=True)):
+        for name in (field.name for field in fields(Pick)):
+            has, gives = getattr(old, name), getattr(new, name)
+            if not _same(has, gives):
+                raise AuditError(f"pick {position} differs in {name}: the manifest has {has!r}, derived is {gives!r}{version}")
+    if written.batch.relaxed != derived.batch.relaxed:
+        raise AuditError(f"the manifest has relaxations {written.batch.relaxed}, derived are {derived.batch.relaxed}{version}")
+
+
+def _compare_digests(written: Mapping[str, str], derived: Mapping[str, str], where: str) -> None:
+    blame = {
+        "pool": "a text, tool, state or check of the pool changed",
+        "features": "the features file changed",
+        "graph": "features or numbers of neighbours changed",
+        "history": "rollouts of an earlier step changed",
+        "config": "resolved_config.yaml changed",
+    }
+    for name in (*blame, *sorted((written.keys() | derived.keys()) - blame.keys())):
+        if written.get(name) != derived.get(name):
+            raise AuditError(
+                f"the {where} has {name} digest {str(written.get(name))[:12]}, derived is {str(derived.get(name))[:12]}"
+                f"; {blame.get(name, 'an input changed')}"
+            )
+
+
+def _same(old: Any, new: Any) -> bool:
+    if isinstance(new, Mapping):
+        return old.keys() == new.keys() and all(_same(old[name], new[name]) for name in new)
+    return abs(old - new) <= SAME_NUMBER if isinstance(new, float) and isinstance(old, (int, float)) else old == new

@@ -1,0 +1,51 @@
+"""The ``envsched`` command. One module per group of sub-commands; each has ``register(app)``.
+
+Nothing heavy is imported here or at the top of a command's module: ``envsched --help`` answers at once.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import typer
+
+import envsched
+from envsched.errors import EnvschedError
+
+COMMANDS = ("pool", "select", "audit")  # modules of this package, in the order of --help
+
+
+def build_app() -> typer.Typer:
+    """The command with all its sub-commands."""
+    app = typer.Typer(
+        name="envsched",
+        help="An online task scheduler for agentic reinforcement learning.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_options)
+    for command in COMMANDS:
+        import_module(f"envsched.cli.{command}").register(app)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; an error that the user can mend is one line on standard error and exit status 1."""
+    try:
+        build_app()(args=None if arguments is None else list(arguments))
+    except (EnvschedError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _options(
+    version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True, callback=lambda on: _print_version(on)),
+) -> None:
+    """An online task scheduler for agentic reinforcement learning."""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(envsched.__version__)
+        raise typer.Exit

@@ -1,0 +1,34 @@
+"""``envsched audit``: derive the batches of a run again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    app.command("audit", help=_HELP)(audit)
+
+
+_HELP = """Derive every batch of a run again from its pool, resolved config, saved features and rollouts alone.
+
+Exit status 0 when every manifest is what its inputs give; else 1, with the first step that differs and how. Stored scores are
+compared, never used.
+
+Examples:
+
+  envsched audit runs/demo
+"""
+
+
+def audit(run_dir: Annotated[Path, typer.Argument(help="The directory of a run.", metavar="RUN_DIR")]) -> None:
+    from envsched.audit import audit_run
+
+    report = audit_run(run_dir)
+    for note in report.notes:
+        print(f"note: {note}")
+    if not report.steps:
+        print(f"{run_dir}: no batch yet, nothing to compare")
+        return
+    first, last = report.steps[0], report.steps[-1]
+    print(f"{run_dir}: {len(report.steps)} batches (steps {first} to {last}) follow from their inputs, {report.num_records} records")

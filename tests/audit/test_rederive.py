@@ -1,0 +1,173 @@
+import json
+import re
+import shutil
+
+import pytest
+
+from envsched.audit import audit_run, write_batch
+from envsched.baselines import SCHEDULERS, build_scheduler
+from envsched.config import load_config
+from envsched.errors import AuditError
+from envsched.features import Features
+from envsched.history import append_records
+from envsched.pool.opening import open_pool
+from tests.audit.runs import edit_json, make_run, write_pool
+from tests.scheduler.worlds import make_features, records_of
+
+
+@pytest.fixture
+def run(tmp_path):
+    return make_run(tmp_path / "run", write_pool(tmp_path / "pool"), steps=5)
+
+
+def refused(layout):
+    with pytest.raises(AuditError) as error:
+        audit_run(layout.folder)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_an_untouched_run_of_every_scheduler_audits_cleanly(tmp_path, name):
+    layout = make_run(tmp_path, "synthetic:8x6", steps=6, scheduler=name)
+    report = audit_run(layout.folder)
+    assert report.steps == tuple(range(6))
+    assert report.num_records == 72
+    assert report.notes == ()
+
+
+def test_a_prepared_run_and_an_empty_one_audit_cleanly(tmp_path):
+    prepared = make_run(tmp_path / "prepared", "synthetic:8x6", steps=0, selected=1)
+    assert audit_run(prepared.folder).steps == (0,)
+    empty = make_run(tmp_path / "empty", "synthetic:8x6", steps=0)
+    assert audit_run(empty.folder).steps == ()
+
+
+def test_a_killed_run_audits_cleanly_and_notes_the_truncated_line(tmp_path):
+    layout = make_run(tmp_path, "synthetic:8x6", steps=3, selected=4)
+    whole = layout.rollouts(2).read_text()
+    layout.rollouts(3).write_text(whole[: len(whole) // 2].replace('"step":2', '"step":3'))
+    report = audit_run(layout.folder)
+    assert report.steps == (0, 1, 2, 3)
+    assert len(report.notes) == 1
+    assert re.search(r"step_3\.jsonl, line \d+: truncated", report.notes[0])
+
+
+@pytest.mark.parametrize("step", [0, 2, 4])
+def test_one_flipped_reward_is_found_at_the_next_step(run, step):
+    lines = run.rollouts(step).read_text().splitlines()
+    record = json.loads(lines[3])
+    position = next(g for g, reward in enumerate(record["rewards"]) if reward is not None)
+    record["rewards"][position] = 1 - record["rewards"][position] or 0.25
+    lines[3] = json.dumps(record)
+    run.rollouts(step).write_text("\n".join(lines) + "\n")
+    assert re.match(rf"step {step + 1}: the input audit has history digest .*rollouts of an earlier step changed", refused(run))
+
+
+def test_a_flipped_reward_is_found_without_the_input_audits(run):
+    for step in run.input_audit_steps():
+        run.input_audit(step).unlink()
+    text = run.rollouts(1).read_text()
+    run.rollouts(1).write_text(text.replace("0.5", "0.75", 1))
+    assert refused(run).startswith("step 2: the manifest has history digest")
+
+
+def test_one_changed_text_of_the_pool_is_found_at_the_first_step(run, tmp_path):
+    edit_json(tmp_path / "pool" / "tasks.json", lambda tasks: tasks[7].update(task=tasks[7]["task"] + "!"))
+    assert re.match(r"step 0: features file .* this pool has", refused(run))
+
+
+def test_one_changed_text_is_found_where_no_features_are_used(tmp_path):
+    layout = make_run(tmp_path / "run", write_pool(tmp_path / "pool"), steps=2, scheduler="random")
+    edit_json(tmp_path / "pool" / "tasks.json", lambda tasks: tasks[7].update(task="other"))
+    assert re.match(r"step 0: the input audit has pool digest .* of the pool changed", refused(layout))
+
+
+def test_changed_features_are_found_even_under_a_digest_of_their_own(run, tmp_path):
+    pool = open_pool(tmp_path / "pool")
+    features = Features.load(run.features, pool)
+    within = features.within.copy()
+    within[[0, 1]] = within[[1, 0]]
+    Features(within, features.cross, features.pool_fingerprint, features.encoder).save(run.features)
+    assert re.match(r"step 0: the input audit has features digest .*the features file changed", refused(run))
+
+
+def test_missing_or_damaged_features_are_named(run):
+    content = run.features.read_bytes()
+    run.features.write_bytes(content[: len(content) // 2])
+    assert re.match(r"step 0: .*features\.npz", refused(run))
+    run.features.unlink()
+    assert re.match(r"step 0: .*features\.npz", refused(run))
+
+
+def swap_pick(manifest):
+    used = {pick["task"] for pick in manifest["picks"]}
+    pick = manifest["picks"][4]
+    pick["task"] = next(f"{pick['environment']}-task_{i}" for i in range(5) if f"{pick['environment']}-task_{i}" not in used)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (swap_pick, r"pick 4 differs in task: the manifest has 'env_\d-task_\d', derived is 'env_\d-task_\d'"),
+        (lambda m: m["picks"].insert(0, m["picks"].pop(1)), r"pick 0 differs in task"),
+        (lambda m: m["picks"].pop(), r"the manifest has 11 picks, derived are 12"),
+        (lambda m: m["picks"][11].update(score=m["picks"][11]["score"] + 1e-6), r"pick 11 differs in score"),
+        (lambda m: m["picks"][11]["terms"].update(own=0.123), r"pick 11 differs in terms"),
+        (lambda m: m["picks"][2].update(lane="exploitation"), r"pick 2 differs in lane"),
+        (lambda m: m["picks"][2].update(bound_by=["filters"]), r"pick 2 differs in bound_by"),
+        (lambda m: m.update(relaxed=[{"quota": "filters", "reason": "so"}]), r"the manifest has relaxations"),
+        (lambda m: m.update(seed=4), r"the manifest has seed 4, the run 3"),
+        (lambda m: m.update(step=2), r"the manifest says step 2"),
+        (lambda m: m["digests"].update(config="0" * 64), r"the manifest has config digest 0{12}"),
+        (lambda m: m.pop("picks"), r".*task_manifest\.step_3\.json is no manifest"),
+    ],
+)
+def test_a_changed_manifest_is_found_at_its_step(run, change, says):
+    edit_json(run.manifest(3), change)
+    assert re.match(f"step 3: {says}", refused(run))
+
+
+def test_a_changed_setting_is_found(run):
+    run.config.write_text(run.config.read_text().replace("half_life: 8.0", "half_life: 9.0", 1))
+    assert re.match(r"step 0: the input audit has config digest .*resolved_config\.yaml changed", refused(run))
+
+
+def test_a_changed_input_audit_is_found(run):
+    edit_json(run.input_audit(5), lambda audit: audit["history"].update(records=59))
+    assert refused(run).startswith("step 5: the input audit has history {'records': 59")
+
+
+def test_a_removed_rollouts_file_is_found(run):
+    run.rollouts(2).unlink()
+    assert refused(run).startswith("step 3: the input audit has history digest")
+
+
+def test_a_moved_pool_and_a_folder_that_is_no_run_are_named(run, tmp_path):
+    shutil.move(tmp_path / "pool", tmp_path / "elsewhere")
+    assert re.match(r"step 0: .*pool: no file of environments", refused(run))
+    with pytest.raises(AuditError, match=r"no run directory: it has no resolved_config\.yaml"):
+        audit_run(tmp_path / "elsewhere")
+
+
+def test_records_that_came_in_late_count_from_when_they_came(tmp_path):
+    """An asynchronous trainer: two groups of step 1 arrive with the records of step 3."""
+    layout = make_run(tmp_path, "synthetic:8x6", steps=1, selected=1)
+    config, pool = load_config(layout.config), open_pool("synthetic:8x6")
+    scheduler = build_scheduler("envsched", pool, config.scheduler, 3, make_features(pool))
+    late = []
+    for step in range(5):
+        batch = scheduler.select(step)
+        write_batch(layout.folder, batch, scheduler)
+        records = records_of(batch, missing=0.1)
+        if step == 1:
+            records, late = records[2:], records[:2]
+        if step == 3:
+            records = records + late
+        layout.rollouts(step).unlink(missing_ok=True)
+        append_records(layout.rollouts(step), records)
+        scheduler.observe(records)
+    layout.input_audit(1).unlink(missing_ok=True)
+    write_batch(layout.folder, scheduler.select(5), scheduler)
+    report = audit_run(layout.folder)
+    assert report.steps == (0, 1, 2, 3, 4, 5)
+    assert report.num_records == 60

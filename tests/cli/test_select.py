@@ -1,0 +1,249 @@
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from envsched.audit import read_manifest
+from envsched.baselines import build_scheduler
+from envsched.config import FeatureConfig, SchedulerConfig
+from envsched.features import build_features
+from envsched.history import append_records
+from envsched.pool import Pool
+from envsched.topology import extract_static, write_topologies
+from envsched.types import RolloutRecord, Status
+from tests.audit.runs import write_pool
+from tests.cli.commands import run_command
+from tests.scheduler.worlds import rewards_of
+from tests.select.worlds import broken_quotas
+
+TFIDF = ("--set", "features.encoder=tfidf")
+
+
+@pytest.fixture
+def pool(tmp_path):
+    return write_pool(tmp_path / "pool")
+
+
+@pytest.fixture
+def select(capsys, tmp_path, pool):
+    """``envsched select`` on the small pool; gives status, manifest (None on an error), standard error."""
+
+    def call(step, *arguments, batch_size=8):
+        out = tmp_path / f"manifest_{step}.json"
+        out.unlink(missing_ok=True)
+        sizes = () if batch_size is None else ("--batch-size", batch_size)
+        status, _, err = run_command(
+            capsys, "select", "--pool", pool, "--step", step, "--out", out, "--cache", tmp_path / "cache", *sizes, *TFIDF, *arguments
+        )
+        return status, read_manifest(out) if out.exists() else None, err
+
+    return call
+
+
+def test_one_command_per_step_gives_what_one_long_process_gives(select, pool, tmp_path):
+    history = tmp_path / "rollouts.jsonl"
+    opened = Pool.from_envscaler(pool)
+    features = build_features(opened, FeatureConfig(encoder="tfidf"))
+    scheduler = build_scheduler("envsched", opened, SchedulerConfig(batch_size=8), 5, features)
+    for step in range(6):
+        given = ("--history", history) if step else ()
+        status, manifest, _ = select(step, "--seed", 5, *given)
+        batch = scheduler.select(step)
+        assert status == 0
+        assert manifest.batch == batch
+        assert manifest.digests == scheduler.digests(step)
+        records = [rewards_of(task, step) for task in batch.tasks]
+        append_records(history, records)
+        scheduler.observe(records)
+    assert select(3, "--seed", 5, "--history", history)[1].batch.step == 3  # later lines do not count
+
+
+def test_settings_from_file_and_line_reach_the_manifest(select, tmp_path):
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(
+        yaml.safe_dump({"scheduler": {"batch_size": 9, "coverage_share": 0.0}, "train": {"seed": 7, "scheduler": "random"}})
+    )
+    _, manifest, _ = select(0, "--config", settings, batch_size=None)
+    assert (manifest.seed, manifest.scheduler, len(manifest.batch.picks)) == (7, "random", 9)
+    _, manifest, _ = select(0, "--config", settings, "--set", "batch_size=6", "--seed", 1, "--scheduler", "paper", batch_size=None)
+    assert (manifest.seed, manifest.scheduler, len(manifest.batch.picks)) == (1, "paper", 6)
+
+
+@pytest.mark.parametrize("name", sorted(set(SchedulerConfig.model_fields) - {"batch_size"}))
+def test_every_setting_can_be_given_by_name(select, name):
+    default = SchedulerConfig.model_fields[name].get_default()
+    changed = {
+        "estimator": "paper",
+        "relations": "[within]",
+        "prior_variance": 0.05,
+        "ddof": 0,
+        "calibrate": False,
+        "reward_low": -1,
+        "calibration_full": 600,
+    }.get(name)
+    value = changed if changed is not None else default / 2 if isinstance(default, float) else default + 1
+    _, before, _ = select(0)
+    status, after, err = select(0, "--set", f"{name}={value}")
+    assert status == 0, err
+    assert after.digests["config"] != before.digests["config"]
+
+
+def test_topologies_from_a_file_change_the_features(select, pool, tmp_path):
+    opened = Pool.from_envscaler(pool)
+    topologies = extract_static(opened)
+    write_topologies(tmp_path / "topologies.jsonl", topologies)
+    _, plain, _ = select(0)
+    _, given, _ = select(0, "--topologies", tmp_path / "topologies.jsonl")
+    assert given == plain  # the static extractor's are what is used without a file
+    other = dict(zip(topologies, extract_static(Pool.bundled()).values(), strict=False))
+    write_topologies(tmp_path / "other.jsonl", other)
+    assert select(0, "--topologies", tmp_path / "other.jsonl")[1].digests["features"] != plain.digests["features"]
+
+
+def test_standard_output_holds_the_manifest_alone(capsys, pool, tmp_path):
+    status, out, err = run_command(
+        capsys, "select", "--pool", pool, "--step", 0, "--batch-size", 4, "--scheduler", "random", "--out", "-", "--cache", tmp_path
+    )
+    manifest = json.loads(out)
+    assert status == 0
+    assert manifest.keys() >= {"step", "picks", "relaxed", "digests", "seed", "version"}
+    assert manifest["picks"][0].keys() >= {"task", "environment", "lane", "score", "terms"}
+    assert err.startswith("step 0: 4 tasks in ")
+
+
+def test_relaxations_are_written_and_said(select):
+    status, manifest, err = select(0, batch_size=25)
+    assert status == 0
+    assert [relaxation.quota for relaxation in manifest.batch.relaxed] == ["max_per_environment"]
+    assert "relaxed max_per_environment: the quotas leave 20 of 25 picks; raised from 4 to 5" in err
+
+
+def write_line(path, **fields):
+    with open(path, "a") as stream:
+        stream.write(json.dumps({"task": "env_0-task_0", "step": 0, "rewards": [0.5, 1.0]} | fields) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"rewards": [float("nan"), 1]}, r"step 0.*finite"),
+        ({"rewards": [None, 1]}, r"None"),
+        ({"rewards": [1.5, 1]}, r"1\.5"),
+        ({"rewards": [{"total": 1}, 1]}, r"dict"),
+        ({"task": "no-such"}, r"task 'no-such' is not in this pool"),
+        ({"rewards": [0.5, 0.75], "policy_version": 0}, r"already has another record"),
+    ],
+)
+def test_bad_lines_are_refused_and_the_old_manifest_stays(select, tmp_path, fields, says):
+    history = tmp_path / "rollouts.jsonl"
+    write_line(history)
+    assert select(1, "--history", history)[0] == 0
+    good = (tmp_path / "manifest_1.json").read_bytes()
+    write_line(history, **fields)
+    (tmp_path / "manifest_2.json").write_bytes(good)
+    status, _, err = select(2, "--history", history)
+    assert status == 1
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert re.search(says, err)
+
+
+def test_repeats_disorder_and_a_truncated_last_line_are_survived(select, tmp_path):
+    history = tmp_path / "rollouts.jsonl"
+    write_line(history, step=1, task="env_1-task_1")
+    write_line(history)
+    _, plain, _ = select(2, "--history", history)
+    write_line(history)
+    with open(history, "a") as stream:
+        stream.write('{"task": "env_2-task_0", "st')
+    status, manifest, err = select(2, "--history", history)
+    assert status == 0
+    assert manifest == plain
+    assert "line 4: truncated after 28 bytes, left out; the 3 records before it are kept" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--batch-size", 26), "the batch needs 26 tasks, the pool has 25"),
+        (("--set", "half_live=3"), "did you mean 'half_life'?"),
+        (("--scheduler", "papr"), "did you mean 'paper'?"),
+        (("--config", "absent.yaml"), "absent.yaml"),
+        (("--topologies", "absent.jsonl"), "absent.jsonl"),
+        (("--step", 3), "--step 3 needs --history FILE"),
+        (("--history", "absent.jsonl"), "absent.jsonl"),
+    ],
+)
+def test_each_mistake_is_one_line_that_names_it(select, arguments, says):
+    status, manifest, err = select(0, *arguments)
+    assert status == 1
+    assert manifest is None
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_a_manifest_that_cannot_be_written_is_one_line(capsys, pool, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, _, err = run_command(
+        capsys, "select", "--pool", pool, "--step", 0, "--batch-size", 4, "--scheduler", "random", "--out", tmp_path / "file" / "m.json"
+    )
+    assert status == 1
+    assert err.startswith("error: ")
+
+
+@pytest.fixture
+def envscaler():
+    folder = os.environ.get("ENVSCHED_TESTDATA")
+    if not folder:
+        pytest.skip("ENVSCHED_TESTDATA names no folder with the EnvScaler slice")
+    return Path(folder) / "envscaler"
+
+
+def test_step_0_covers_every_environment_that_has_a_task(capsys, envscaler, tmp_path):
+    for batch_size, expected in ((16, 16), (22, 22), (40, 22)):
+        out = tmp_path / "manifest.json"
+        arguments = ("--pool", envscaler, "--step", 0, "--batch-size", batch_size, "--out", out, "--cache", tmp_path, *TFIDF)
+        assert run_command(capsys, "select", *arguments)[0] == 0
+        assert len({pick.environment for pick in read_manifest(out).batch.picks}) == expected
+
+
+def test_a_batch_larger_than_the_envscaler_slice_is_refused(capsys, envscaler, tmp_path):
+    status, _, err = run_command(capsys, "select", "--pool", envscaler, "--step", 0, "--batch-size", 64, "--out", tmp_path / "m.json")
+    assert status == 1
+    assert "the batch needs 64 tasks, the pool has 62" in err
+
+
+def test_fifteen_steps_of_random_rewards_keep_every_quota(envscaler, tmp_path):
+    pool = Pool.from_envscaler(envscaler)
+    features = build_features(pool, FeatureConfig(encoder="tfidf"), cache=tmp_path)
+    for seed in range(4):
+        scheduler = build_scheduler("envsched", pool, SchedulerConfig(batch_size=16), seed, features)
+        draws, batches = random.Random(seed), []
+        for step in range(15):
+            batch = scheduler.select(step)
+            batches.append((step, pool.rows_of(batch.tasks).tolist()))
+            assert batch.relaxed == ()
+            scheduler.observe([_random_record(task, step, draws) for task in batch.tasks])
+        assert broken_quotas(batches, np.asarray(pool.offsets)) == set()
+
+
+def _random_record(task, step, draws):
+    return RolloutRecord(task, step, tuple(round(draws.random(), 3) for _ in range(8)), (Status.OK,) * 8, step)
+
+
+def test_a_separate_process_writes_the_same_bytes(select, pool, tmp_path):
+    history = tmp_path / "rollouts.jsonl"
+    for e in range(5):
+        write_line(history, task=f"env_{e}-task_0", rewards=[0.0, 1.0, 0.5])
+    assert select(1, "--history", history)[0] == 0
+    again = tmp_path / "again.json"
+    command = [sys.executable, "-m", "envsched", "select", "--pool", pool, "--history", history, "--step", "1", "--batch-size", "8"]
+    subprocess.run([*command, "--out", again, "--cache", tmp_path / "elsewhere", *TFIDF], check=True, capture_output=True)
+    assert again.read_bytes() == (tmp_path / "manifest_1.json").read_bytes()
