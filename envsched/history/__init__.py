@@ -2,7 +2,7 @@
 
 from envsched.history.group import GroupStatistics, group_statistics
 from envsched.history.log import History, Visits
-from envsched.history.record import append_records, parse_record, read_records
+from envsched.history.record import append_records, parse_record, read_records, record_to_mapping
 from envsched.history.statistics import Statistics, decay, decayed_exposures, exposures, statistics
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "group_statistics",
     "parse_record",
     "read_records",
+    "record_to_mapping",
     "statistics",
 ]

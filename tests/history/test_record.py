@@ -119,6 +119,22 @@ def test_a_truncated_last_line_is_left_out_and_named(tmp_path):
     assert "h.jsonl, line 3: truncated after 18 bytes" in problems[0]
 
 
+def test_a_writer_killed_at_any_byte_loses_its_last_line_at_most(tmp_path):
+    path = tmp_path / "h.jsonl"
+    records = [parse_record({**LINE, "step": step, "note": "é"}, "") for step in range(3)]
+    append_records(path, records)
+    content = path.read_bytes()
+    ends = [place + 1 for place, byte in enumerate(content) if byte == ord("\n")]
+    for cut in range(len(content) + 1):
+        path.write_bytes(content[:cut])
+        kept, problems = read_records(path)
+        whole = sum(end - 1 <= cut for end in ends)  # a line may lack its newline
+        assert kept == records[:whole]
+        assert len(problems) == (0 if cut in {0, *ends, *(end - 1 for end in ends)} else 1)
+        append_records(path, records[whole:])
+        assert read_records(path) == (records, [])
+
+
 def test_a_line_cut_inside_a_character_counts_as_truncated(tmp_path):
     path = tmp_path / "h.jsonl"
     path.write_bytes(json.dumps(LINE).encode() + b"\n" + '{"task": "é'.encode()[:-1])
