@@ -84,14 +84,14 @@ class FeatureConfig(Section):
 class RuntimeConfig(Section):
     """How environments run: workers, wall-clock and resource limits, sizes."""
 
-    num_workers: int = Field(2, ge=1, description="persistent worker processes")
-    start_seconds: float = Field(30.0, gt=0, description="wall clock to construct an environment")
-    call_seconds: float = Field(5.0, gt=0, description="wall clock of one tool call")
-    score_seconds: float = Field(20.0, gt=0, description="wall clock of one run of a task's checks")
-    memory_mb: int = Field(512, ge=64, description="address space of one episode's process, MiB")
-    cpu_seconds: int = Field(120, ge=1, description="CPU time of one episode")
-    file_mb: int = Field(8, ge=0, description="largest file that an environment can write, MiB")
-    result_chars: int = Field(16_000, ge=1, description="longest tool result that the policy is shown")
+    num_workers: int = Field(default=2, ge=1, description="persistent worker processes")
+    start_seconds: float = Field(default=30.0, gt=0, description="wall clock to construct an environment")
+    call_seconds: float = Field(default=5.0, gt=0, description="wall clock of one tool call")
+    score_seconds: float = Field(default=20.0, gt=0, description="wall clock of one run of a task's checks")
+    memory_mb: int = Field(default=512, ge=64, description="address space of one episode's process, MiB")
+    cpu_seconds: int = Field(default=120, ge=1, description="CPU time of one episode")
+    file_mb: int = Field(default=8, ge=0, description="largest file that an environment can write, MiB")
+    result_chars: int = Field(default=16_000, ge=1, description="longest tool result that the policy is shown")
 
 
 class TrainConfig(Section):
