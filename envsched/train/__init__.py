@@ -7,6 +7,8 @@ _HOME_OF = {
     "Rounds": "envsched.train.rounds",
     "RunDirectory": "envsched.train.run_directory",
     "ScheduledGRPOTrainer": "envsched.train.trainer",
+    "prepare": "envsched.train.preparation",
+    "train": "envsched.train.run",
 }
 
 __all__ = [*_HOME_OF]

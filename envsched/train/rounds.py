@@ -5,10 +5,11 @@ seen them, and a checkpoint is sealed only after both. Letters: B tasks, G rollo
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from envsched.audit import write_batch, write_input_audit
 from envsched.config import SchedulerConfig
 from envsched.errors import SelectionError
 from envsched.files import canonical_json, write_atomically
@@ -25,7 +26,6 @@ class Rounds:
     Args:
         scheduler: any object with the five verbs.
         run: where batches and records go; none keeps nothing on disk but checkpoints.
-        write_batch: writes the manifest of a batch, called with it before the first rollout.
         keep_checkpoints: newest checkpoints that stay.
         config: the rewards' range and how a variance is counted.
     """
@@ -34,12 +34,11 @@ class Rounds:
         self,
         scheduler: Scheduler,
         run: RunDirectory | None = None,
-        write_batch: Callable[[Batch], None] | None = None,
         keep_checkpoints: int = 2,
         config: SchedulerConfig = SchedulerConfig(),
     ) -> None:
         self.scheduler, self.run = scheduler, run
-        self._write_batch, self._keep, self._config = write_batch, keep_checkpoints, config
+        self._keep, self._config = keep_checkpoints, config
         self._batch: Batch | None = None
         self._select_seconds = 0.0
 
@@ -57,8 +56,8 @@ class Rounds:
                 f"step {step}: the scheduler chose {len(self._batch.picks)} tasks, the trainer runs {num_tasks}; "
                 "give both the same batch_size"
             )
-        if self._write_batch is not None:
-            self._write_batch(self._batch)
+        if self.run is not None:
+            write_batch(self.run.folder, self._batch, self.scheduler)
         return self._batch.tasks
 
     def finish(self, step: int, records: Sequence[RolloutRecord]) -> dict[str, float]:
@@ -68,7 +67,7 @@ class Rounds:
         report = report_of(self._batch, records, self._config)  # refuses a reward that is no number before it is kept
         if self.run is not None:
             lines = (canonical_json(record_to_mapping(record)) for record in records)
-            write_atomically(self.run.rollouts_file(step), "".join(f"{line}\n" for line in lines))
+            write_atomically(self.run.layout.rollouts(step), "".join(f"{line}\n" for line in lines))
         began = time.perf_counter()
         self.scheduler.observe(records)
         seconds = self._select_seconds + time.perf_counter() - began
@@ -78,5 +77,6 @@ class Rounds:
         """Seal transformers' checkpoint of ``step`` with the scheduler's state, then drop the oldest."""
         if self.run is not None:
             digests = {**digests, "rollouts": self.run.rollouts_digest(step)}
+            write_input_audit(self.run.folder, step, self.scheduler)  # vouches for the rollouts so far
         seal_checkpoint(Path(folder) / f"{PREFIX}{step}", step, self.scheduler.state_dict(), digests)
         drop_old_checkpoints(Path(folder), self._keep)

@@ -1,11 +1,6 @@
-"""The files of a run and the rules for using a directory twice.
+"""The rules for using a run's directory twice, and its files beside those that ``audit.layout`` lists:
 
 ```
-resolved_config.yaml                      every setting, defaults included
-selector/features.npz                     what the scheduler's graph is made from
-selector/task_manifest.step_N.json        the batch of step N with its provenance
-selector/input_audit.step_N.json          what the batch was derived from
-rollouts/step_N.jsonl                     one record per task, with actions
 checkpoint/checkpoint-K/                  after K steps: policy, optimizer, trainer, scheduler
 logs/metrics.jsonl                        one line per step
 superseded/R/...                          what resume R set aside
@@ -19,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from envsched.audit import RunLayout
 from envsched.config import Config, load_config
 from envsched.errors import ConfigError, StateError
 from envsched.files import digest, read_lines, write_atomically
@@ -35,14 +31,7 @@ class RunDirectory:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-
-    @property
-    def config_file(self) -> Path:
-        return self.folder / "resolved_config.yaml"
-
-    @property
-    def features_file(self) -> Path:
-        return self.folder / "selector" / "features.npz"
+        self.layout = RunLayout(self.folder)
 
     @property
     def checkpoints(self) -> Path:
@@ -52,20 +41,17 @@ class RunDirectory:
     def metrics_file(self) -> Path:
         return self.folder / "logs" / "metrics.jsonl"
 
-    def rollouts_file(self, step: int) -> Path:
-        return self.folder / "rollouts" / f"step_{step}.jsonl"
-
     def begin(self, config: Config, resume: bool) -> None:
         """Write the resolved config into a fresh directory, or check it against the one of the run to resume.
 
         Raises:
             ConfigError: the directory holds a run and ``resume`` is not set, or settings differ that decide the run.
         """
-        if self.config_file.exists():
+        if self.layout.config.exists():
             if not resume:
                 raise ConfigError(f"run directory {self.folder} holds a run; give another --run-dir, or --resume to go on with it")
             self._refuse_other_config(config)
-        write_atomically(self.config_file, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+        write_atomically(self.layout.config, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
 
     def rewind(self) -> tuple[int, Path | None]:
         """Go back to the newest whole checkpoint: (its step, its folder), or (0, none).
@@ -78,9 +64,9 @@ class RunDirectory:
         sealed = sealed_checkpoints(self.checkpoints)
         step, checkpoint = max(sealed.items(), default=(0, None))
         for earlier in range(step):
-            if not self.rollouts_file(earlier).is_file():
+            if not self.layout.rollouts(earlier).is_file():
                 raise StateError(
-                    f"{self.folder}: the checkpoint is after {step} steps, but {self.rollouts_file(earlier).name} is missing; "
+                    f"{self.folder}: the checkpoint is after {step} steps, but {self.layout.rollouts(earlier).name} is missing; "
                     "restore it: the scheduler's history is made of the rollouts"
                 )
         self._set_aside([*self._files_from(step), *unsealed_checkpoints(self.checkpoints)])
@@ -89,10 +75,10 @@ class RunDirectory:
 
     def rollouts_digest(self, before: int) -> str:
         """SHA-256 of the rollouts of steps 0 .. before - 1."""
-        return digest(*(self.rollouts_file(step).read_bytes() for step in range(before)))
+        return digest(*(self.layout.rollouts(step).read_bytes() for step in range(before)))
 
     def _refuse_other_config(self, config: Config) -> None:
-        old = load_config(self.config_file).model_dump(mode="json")
+        old = load_config(self.layout.config).model_dump(mode="json")
         new = config.model_dump(mode="json")
         changed = [
             f"{section}.{name} was {old[section][name]!r}, now {value!r}"

@@ -57,7 +57,7 @@ class RunLog(TrainerCallback):
         with open(self._file, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
         shown = "  ".join(f"{heading} {_shown(line.get(name), form)}" for name, heading, form in COLUMNS)
-        self._console.print(f"step {step:>4}  {shown}", highlight=False)
+        self._console.print(f"step {step:>4}  {shown}", highlight=False, soft_wrap=True)
         self._bar.update(self._row, completed=state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:

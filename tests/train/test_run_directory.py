@@ -16,7 +16,7 @@ def write(path, content="x"):
 def run_with(tmp_path, steps, checkpoint_at=None):
     run = RunDirectory(tmp_path / "run")
     for step in range(steps):
-        write(run.rollouts_file(step), f"rollouts {step}")
+        write(run.layout.rollouts(step), f"rollouts {step}")
         write(run.folder / f"selector/task_manifest.step_{step}.json", f"manifest {step}")
         write(run.folder / f"selector/input_audit.step_{step}.json", f"audit {step}")
     write(run.metrics_file, "".join(json.dumps({"step": step}) + "\n" for step in range(steps)))
@@ -40,7 +40,7 @@ def test_a_used_directory_needs_resume(tmp_path):
     with pytest.raises(ConfigError, match=r"holds a run.*--resume"):
         run.begin(config, resume=False)
     run.begin(config, resume=True)
-    assert load_config(run.config_file) == config
+    assert load_config(run.layout.config) == config
 
 
 def test_resuming_refuses_settings_that_decide_batches_and_takes_the_others(tmp_path):
@@ -50,7 +50,7 @@ def test_resuming_refuses_settings_that_decide_batches_and_takes_the_others(tmp_
         run.begin(load_config(overrides=["half_life=24"]), resume=True)
     longer = load_config(overrides=["train.max_steps=500"])
     run.begin(longer, resume=True)
-    assert load_config(run.config_file) == longer
+    assert load_config(run.layout.config) == longer
 
 
 def test_rewind_sets_aside_what_the_checkpoint_does_not_know(tmp_path):
@@ -73,7 +73,7 @@ def test_a_second_resume_has_its_own_shelf_and_an_idle_one_has_none(tmp_path):
     run.rewind()
     run.rewind()
     assert [path.name for path in (run.folder / "superseded").iterdir()] == ["1"]
-    write(run.rollouts_file(1), "again")
+    write(run.layout.rollouts(1), "again")
     run.rewind()
     assert (run.folder / "superseded/2/rollouts/step_1.jsonl").read_text() == "again"
 
@@ -95,7 +95,7 @@ def test_a_metrics_line_cut_short_is_dropped(tmp_path):
 
 def test_lost_rollouts_before_the_checkpoint_stop_the_resume(tmp_path):
     run = run_with(tmp_path, steps=3, checkpoint_at=3)
-    run.rollouts_file(1).unlink()
+    run.layout.rollouts(1).unlink()
     with pytest.raises(StateError, match=r"step_1.jsonl is missing"):
         run.rewind()
 

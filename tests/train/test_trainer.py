@@ -72,7 +72,7 @@ def weights(trainer):
 
 
 def rollouts(trainer, step):
-    return read_records(trainer._rounds.run.rollouts_file(step))[0]
+    return read_records(trainer._rounds.run.layout.rollouts(step))[0]
 
 
 def without_times(trainer, step):

@@ -1,0 +1,122 @@
+"""A whole run: every process opens the pool, rank 0 opens the run directory and the scheduler, TRL trains."""
+
+import logging
+import os
+from pathlib import Path
+
+from rich.console import Console
+from transformers import AutoTokenizer, PrinterCallback
+from trl import GRPOConfig
+
+from envsched.config import Config
+from envsched.errors import StateError
+from envsched.files import canonical_json, digest
+from envsched.pool import Pool
+from envsched.pool.opening import open_pool
+from envsched.runtime import EnvironmentRuntime
+from envsched.train.arguments import grpo_arguments
+from envsched.train.checkpoints import read_seal
+from envsched.train.collectives import from_rank_0
+from envsched.train.preparation import geometry_of, scheduler_of
+from envsched.train.rounds import Rounds
+from envsched.train.run_directory import RunDirectory
+from envsched.train.run_log import RunLog, summary_table
+from envsched.train.trainer import RewardRule, ScheduledGRPOTrainer
+from envsched.types import Scheduler
+
+logger = logging.getLogger(__name__)
+
+
+def train(
+    config: Config,
+    run_dir: Path | str,
+    *,
+    resume: bool = False,
+    scheduler: Scheduler | None = None,
+    reward: RewardRule | None = None,
+) -> None:
+    """Train a policy; under a launcher every process calls this alike.
+
+    Args:
+        config: sections scheduler, features and train.
+        run_dir: a fresh folder, or that of the run to go on with.
+        resume: go on from the newest whole checkpoint, from the beginning where there is none.
+        scheduler: any object with the five verbs, used on rank 0 in place of the one that the config names.
+        reward: replaces the share of passed checks; see ``ScheduledGRPOTrainer``.
+
+    Raises:
+        ConfigError: a used directory without ``resume``, settings other than those of the run to resume, sizes that don't divide.
+        StateError: the ranks disagree, or files of the run to resume are missing or altered.
+    """
+    run, pool = RunDirectory(run_dir), open_pool(config.train.pool)
+    geometry = geometry_of(config, int(os.environ.get("WORLD_SIZE", "1")))
+    args = grpo_arguments(config, geometry, run.checkpoints, run.folder / "logs")
+    first_step, checkpoint = from_rank_0(lambda: _open(run, config, pool, resume))
+    if args.process_index == 0:
+        _say_start(args, run, first_step)
+    if first_step < config.train.max_steps:
+        rounds = _rounds(config, pool, run, scheduler, checkpoint) if args.process_index == 0 else None
+        _train_steps(config, args, pool, run, rounds, reward, checkpoint)
+    if args.process_index == 0:
+        Console().print(summary_table(run.metrics_file))
+        print(f"run: {run.folder}")
+
+
+def _open(run: RunDirectory, config: Config, pool: Pool, resume: bool) -> tuple[int, Path | None]:
+    """Step to begin with and the checkpoint to load."""
+    run.begin(config, resume)
+    step, checkpoint = run.rewind()
+    if checkpoint is not None:
+        seal = read_seal(checkpoint)
+        for what, now in (("pool", pool.fingerprint), ("rollouts", run.rollouts_digest(step))):
+            if seal["digests"][what] != now:
+                raise StateError(
+                    f"{checkpoint}: sealed with {what} {seal['digests'][what][:12]}, now {now[:12]}; restore the {what} of this run"
+                )
+    return step, checkpoint
+
+
+def _rounds(config: Config, pool: Pool, run: RunDirectory, scheduler: Scheduler | None, checkpoint: Path | None) -> Rounds:
+    scheduler = scheduler or scheduler_of(config, pool, run)
+    if checkpoint is not None:
+        scheduler.load_state_dict(read_seal(checkpoint)["scheduler"])
+    return Rounds(scheduler, run, config.train.keep_checkpoints, config.scheduler)
+
+
+def _train_steps(
+    config: Config,
+    args: GRPOConfig,
+    pool: Pool,
+    run: RunDirectory,
+    rounds: Rounds | None,
+    reward: RewardRule | None,
+    checkpoint: Path | None,
+) -> None:
+    t = config.train
+    with EnvironmentRuntime(pool, config.runtime) as runtime:
+        trainer = ScheduledGRPOTrainer(
+            t.model,
+            args,
+            pool=pool,
+            runtime=runtime,
+            rounds=rounds,
+            system_prompt=t.system_prompt,
+            max_advantage=t.max_advantage,
+            reward=reward,
+            fingerprint=digest(canonical_json(config.model_dump(mode="json"))),
+            processing_class=AutoTokenizer.from_pretrained(t.model, padding_side="left"),
+            callbacks=[RunLog(run.metrics_file, t.max_steps)] if rounds else [],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+
+
+def _say_start(args: GRPOConfig, run: RunDirectory, first_step: int) -> None:
+    processes = "1 process" if args.world_size == 1 else f"{args.world_size} processes"
+    print(f"training on {processes} ({args.device.type}), from step {first_step} of {args.max_steps}, run {run.folder}", flush=True)
+    if args.world_size == 1 and args.use_cpu:
+        print(
+            "one process: `accelerate launch --cpu --num_processes N` starts only one; "
+            "for N on a CPU: torchrun --nproc_per_node N train.py ...",
+            flush=True,
+        )

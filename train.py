@@ -1,0 +1,59 @@
+"""GRPO training with scheduled tasks.
+
+accelerate launch train.py --config configs/cpu.yaml --run-dir runs/mine
+torchrun --nproc_per_node 2 train.py --config configs/cpu.yaml --run-dir runs/two
+"""
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from envsched.config import Config, load_config
+from envsched.errors import EnvschedError
+
+
+def main(argv: list[str] | None = None, reward: Any = None) -> int:
+    """Parse flags, lay them over the config, prepare or train; ``reward`` replaces the share of passed checks."""
+    flags = _parser().parse_args(argv)
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    try:
+        config = _config(flags)
+        if flags.prepare_only:
+            from envsched.train.preparation import prepare
+
+            batch = prepare(config, flags.run_dir)
+            print(f"batch of step 0: {len(batch.picks)} tasks in {flags.run_dir}/selector/task_manifest.step_0.json")
+        else:
+            from envsched.train.run import train
+
+            train(config, flags.run_dir, resume=flags.resume, reward=reward)
+    except EnvschedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", help="YAML file of settings that differ from the defaults")
+    parser.add_argument("--run-dir", required=True, help="where everything of this run is kept")
+    parser.add_argument("--pool", help="bundled, synthetic:MxT, or a folder in EnvScaler's format")
+    parser.add_argument("--scheduler", help="envsched, random, or another baseline")
+    parser.add_argument("--model-path", help="folder of the policy")
+    parser.add_argument("--max-steps", type=int, help="optimizer steps")
+    parser.add_argument("--seed", type=int, help="seed of every generator")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any setting, as half_life=24")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --run-dir")
+    parser.add_argument("--prepare-only", action="store_true", help="write the resolved config and the batch of step 0, then stop")
+    return parser
+
+
+def _config(flags: argparse.Namespace) -> Config:
+    named = {"pool": flags.pool, "scheduler": flags.scheduler, "model": flags.model_path, "max_steps": flags.max_steps, "seed": flags.seed}
+    given = [f"train.{name}={value}" for name, value in named.items() if value is not None]
+    return load_config(flags.config, [*given, *flags.set])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
