@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from envsched.config import SchedulerConfig
@@ -44,6 +45,15 @@ def _random_epoch(name: str, pool: Pool, config: SchedulerConfig, seed: int, _fe
     return RandomEpochScheduler(pool, config, seed, name)
 
 
+def _rival(module: str, kind: str) -> Callable[[str, Pool, SchedulerConfig, int, Features | None], RecordedScheduler]:
+    """A scheduler of ``envsched.baselines.module``."""
+
+    def build(name: str, pool: Pool, config: SchedulerConfig, seed: int, _features: Features | None) -> RecordedScheduler:
+        return getattr(import_module(f"envsched.baselines.{module}"), kind)(pool, config, seed, name)
+
+    return build
+
+
 SCHEDULERS: dict[str, Entry] = {
     "envsched": Entry(_ours(), True, "predicted variance as configured"),
     "paper": Entry(_ours(estimator="paper"), True, "METHOD sections 3-8"),
@@ -53,6 +63,16 @@ SCHEDULERS: dict[str, Entry] = {
     "coverage_only": Entry(_ours(coverage_share=1.0), True, "the whole batch from the coverage lane"),
     "random": Entry(_random, False, "uniform, every step anew"),
     "random_epoch": Entry(_random_epoch, False, "uniform, every task once per epoch"),
+    "dps": Entry(_rival("dps", "DPS"), False, "believed probability of being partly solved (Dynamics-Predictive Sampling)"),
+    "mopps": Entry(_rival("mopps", "MoPPS"), False, "Thompson sampling toward success rate one half"),
+    "vcrl": Entry(_rival("vcrl", "VCRL"), False, "a bank of tasks whose groups had high variance; dropped groups are charged"),
+    "sec": Entry(_rival("sec", "SEC"), False, "a bandit over environments by mean absolute advantage"),
+    "greso": Entry(_rival("greso", "GRESO"), False, "epochs that skip tasks whose groups keep showing nothing"),
+    "plr": Entry(_rival("plr", "PLR"), False, "prioritized replay by standard deviation and staleness"),
+    "sfl": Entry(_rival("sfl", "SFL"), False, "a buffer of the most learnable tasks; its extra rollouts are charged"),
+    "adarft": Entry(_rival("adarft", "AdaRFT"), False, "static difficulty nearest to a moving target"),
+    "oracle": Entry(_rival("oracle", "Oracle"), False, "true variance under the quotas; needs a simulator or a replay"),
+    "oracle_coverage": Entry(_rival("oracle", "CoverageOracle"), False, "the same with a coverage lane"),
 }
 
 

@@ -109,6 +109,10 @@ class History:
             self._fresh = []
         return self._visits
 
+    def records_at(self, step: int) -> list[RolloutRecord]:
+        """The records of one step, by row."""
+        return [self._records[step, row] for row in sorted(self._steps.get(step, ()))]
+
     def digest_before(self, step: int) -> str:
         """SHA-256 over all records made earlier than ``step``: task, step, policy version, rewards, status."""
         return digest("envsched history 1", *(self._digest_at(s) for s in sorted(self._steps) if s < step))

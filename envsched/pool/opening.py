@@ -4,14 +4,15 @@ import re
 from pathlib import Path
 
 from envsched.errors import PoolError
+from envsched.pool.jsonl import read_jsonl
 from envsched.pool.pool import Pool
 
 
 def open_pool(name: str | Path) -> Pool:
-    """``bundled``, ``synthetic:MxT`` (M environments of T tasks, for scheduling alone), or a folder in EnvScaler's format.
+    """``bundled``, ``synthetic:MxT`` (M environments of T tasks, for scheduling alone), a folder in EnvScaler's format, or a JSONL file.
 
     Raises:
-        PoolError: a synthetic pool without a size, or a folder that holds no usable pool.
+        PoolError: a synthetic pool without a size, or a folder or file that holds no usable pool.
     """
     if name == "bundled":
         return Pool.bundled()
@@ -20,4 +21,6 @@ def open_pool(name: str | Path) -> Pool:
         if size is None:
             raise PoolError(f"pool {name!r}: expected synthetic:MxT with M environments of T tasks, for example synthetic:51x50")
         return Pool.synthetic(int(size[1]), int(size[2]))
+    if str(name).endswith(".jsonl"):
+        return read_jsonl(Path(name))
     return Pool.from_envscaler(name)

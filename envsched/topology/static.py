@@ -6,6 +6,7 @@ What must be found first, and through how many calls, is read off the tools. Whe
 stand in, and the record's ``unread`` says so.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -17,7 +18,7 @@ from envsched.topology.checks import CheckReading, read_check
 from envsched.topology.flow import Flow
 from envsched.topology.schema import MAX_PHASES, READS, WRITES, CheckKind, Execution, Part, Phase, Reward, Topology
 from envsched.topology.source import read_environment
-from envsched.topology.words import phases_in
+from envsched.topology.words import phases_in, tool_phase
 from envsched.types import Check, Environment, Task
 
 LOOP_FROM = 3  # calls of one kind on one collection that make a loop
@@ -120,7 +121,7 @@ def _record(collection: Any, identity: tuple[str, ...]) -> tuple[str | None, flo
 
 def _execution(task: Task, readings: list[CheckReading], operations: list[Operation], flow: Flow) -> Execution:
     if not operations:
-        return _by_words(task)
+        return _unchecked(task)
     hidden = [operation.key is not None and operation.key not in task.prompt for operation in operations]
     existing = sum(operation.key is not None for operation in operations)
     to_find = {o.collection for o, is_hidden in zip(operations, hidden, strict=True) if is_hidden}
@@ -151,11 +152,14 @@ def _phases(task: Task, readings: list[CheckReading], operations: list[Operation
     return _collapsed(phases)
 
 
-def _by_words(task: Task) -> Execution:
-    """No check could be read: what the words of the prompt tell."""
-    named = phases_in(task.prompt)
+def _unchecked(task: Task) -> Execution:
+    """No check could be read: the calls of a reference solution tell, where the pool keeps one, else the words of the prompt."""
+    found = (re.match(r"([A-Za-z_]\w*)\(", check.text) for check in task.checks if not check.source)
+    calls = [tool_phase(match[1]) or Phase.LOOK_UP for match in found if match]
+    named = calls or phases_in(task.prompt)
+    runs = [(phase, len(list(group))) for phase, group in groupby(named)]
     return Execution(
-        phases=_collapsed(named),
+        phases=_collapsed(step for phase, length in runs for step in ([Phase.LOOP] if calls and length >= LOOP_FROM else []) + [phase]),
         reads=min(sum(phase in READS for phase in named), MAX_NUMBER),
         writes=min(sum(phase in WRITES for phase in named), MAX_NUMBER),
         depth=int(bool(named)),
