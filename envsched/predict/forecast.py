@@ -126,7 +126,7 @@ class Forecast:
 
     def _cross_weight(self, step: int) -> float:
         pairs = self._pairs()
-        said = ~np.isnan(pairs.cross) & (pairs.step >= 1)
+        said = ~np.isnan(pairs.cross)  # never at the first step: nothing was observed before it
         d = (pairs.cross - pairs.environment)[said]
         r = (pairs.realised - pairs.environment)[said]
         return cross_weight(d, r, decay(step, pairs.policy_version[said], self.config.half_life))

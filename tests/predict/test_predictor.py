@@ -76,6 +76,15 @@ def test_a_group_smaller_than_g_cannot_exceed_the_largest_variance():
     assert prediction.terms["own"][0] == pytest.approx(0.5)
 
 
+def test_the_guard_cuts_what_the_clip_left():
+    pairs = [[0.0, 1.0]] * 12 + [[0.0, 0.98]] * 2  # v = .5, then a little less: fused stays above the largest variance
+    prediction = predict(*(record("a0", s, *rewards) for s, rewards in enumerate(pairs)), step=14)
+    guard = prediction.terms["guard"][0]
+    assert prediction.terms["own"][0] * guard > 2 / 7
+    assert guard < 1
+    assert prediction.variance[0] == pytest.approx(2 / 7 * guard, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("G", "ddof", "high", "expected"),
     [(8, 1, 1.0, 2 / 7), (5, 1, 1.0, 0.3), (2, 1, 1.0, 0.5), (8, 0, 1.0, 0.25), (5, 0, 1.0, 0.25), (8, 1, 3.0, 9 * 2 / 7)],
