@@ -69,10 +69,8 @@ def _prompt(item: Mapping[str, Any], where: str) -> str:
     """All that the user says, turn by turn."""
     turns = field(item, "question", list, where)
     messages = [message for turn in turns for message in (turn if isinstance(turn, list) else [turn])]
-    texts = [message.get("content") for message in messages if isinstance(message, dict) and message.get("role", "user") == "user"]
-    if not all(isinstance(text, str) for text in texts):
-        raise PoolError(f"{where}: question must hold messages with a text in content")
-    return "\n\n".join(texts)
+    said = [message for message in messages if isinstance(message, dict) and message.get("role", "user") == "user"]
+    return "\n\n".join(field(message, "content", str, f"{where}: a message of question") for message in said)
 
 
 def _flat(calls: Any) -> list[str]:

@@ -122,7 +122,7 @@ def test_bfcl_without_documents_takes_the_names_of_the_path_and_a_list_reads_lik
     ("items", "words"),
     [
         ([entry(involved_classes=[])], "involves no class"),
-        ([entry(question=[[{"role": "user"}]])], "messages with a text"),
+        ([entry(question=[[{"role": "user"}]])], "a message of question: field 'content' must be a str"),
         ([{"question": []}], "field 'id' must be a str"),
         ([], "no task"),
         ([entry(), entry()], "occurs twice"),
