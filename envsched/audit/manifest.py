@@ -37,9 +37,12 @@ def write_manifest(path: Path | str, manifest: Manifest) -> None:
     """Write JSON, whole or not at all: on a full disk an old manifest stays as it was.
 
     Raises:
-        OSError: as the file system gave it.
+        OSError: as the file system gave it, with the path.
     """
-    write_json(path, manifest_to_mapping(manifest))
+    try:
+        write_json(path, manifest_to_mapping(manifest))
+    except OSError as error:  # a full disk is noticed on the neighbour that is written first, which says nothing to anyone
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def read_manifest(path: Path | str) -> Manifest:

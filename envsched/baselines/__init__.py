@@ -1,4 +1,8 @@
-"""Every scheduler by name, behind the same five verbs. A rival adds its module here and one line to ``SCHEDULERS``."""
+"""Every scheduler by name, behind the same five verbs.
+
+A rival adds its module here and one line to ``SCHEDULERS``. One that derives from ``RecordedScheduler`` has only to say how
+it chooses, and its runs can be audited.
+"""
 
 import difflib
 from collections.abc import Callable
@@ -10,22 +14,22 @@ from envsched.config import SchedulerConfig
 from envsched.errors import ConfigError
 from envsched.features import Features
 from envsched.pool import Pool
-from envsched.scheduler.recorded import RecordedScheduler
+from envsched.types import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """How a scheduler is made, and whether it looks at features (which are then built, or loaded, once and handed in)."""
 
-    build: Callable[[str, Pool, SchedulerConfig, int, Features | None], RecordedScheduler]
+    build: Callable[[str, Pool, SchedulerConfig, int, Features | None], Scheduler]
     uses_features: bool
     summary: str
 
 
-def _ours(**changes: Any) -> Callable[[str, Pool, SchedulerConfig, int, Features | None], RecordedScheduler]:
+def _ours(**changes: Any) -> Callable[[str, Pool, SchedulerConfig, int, Features | None], Scheduler]:
     """Our scheduler with a few settings changed."""
 
-    def build(name: str, pool: Pool, config: SchedulerConfig, seed: int, features: Features | None) -> RecordedScheduler:
+    def build(name: str, pool: Pool, config: SchedulerConfig, seed: int, features: Features | None) -> Scheduler:
         from envsched.scheduler.env_scheduler import EnvScheduler
 
         return EnvScheduler(pool, config.model_copy(update=changes), seed, features, name)
@@ -33,13 +37,13 @@ def _ours(**changes: Any) -> Callable[[str, Pool, SchedulerConfig, int, Features
     return build
 
 
-def _random(name: str, pool: Pool, config: SchedulerConfig, seed: int, _features: Features | None) -> RecordedScheduler:
+def _random(name: str, pool: Pool, config: SchedulerConfig, seed: int, _features: Features | None) -> Scheduler:
     from envsched.baselines.random import RandomScheduler
 
     return RandomScheduler(pool, config, seed, name)
 
 
-def _random_epoch(name: str, pool: Pool, config: SchedulerConfig, seed: int, _features: Features | None) -> RecordedScheduler:
+def _random_epoch(name: str, pool: Pool, config: SchedulerConfig, seed: int, _features: Features | None) -> Scheduler:
     from envsched.baselines.random import RandomEpochScheduler
 
     return RandomEpochScheduler(pool, config, seed, name)
@@ -91,7 +95,7 @@ def scheduler_entry(name: str) -> Entry:
 
 def build_scheduler(
     name: str, pool: Pool, config: SchedulerConfig = SchedulerConfig(), seed: int = 0, features: Features | None = None
-) -> RecordedScheduler:
+) -> Scheduler:
     """A scheduler by its name in ``SCHEDULERS``.
 
     Args:

@@ -33,7 +33,7 @@ def build_app() -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; an error that the user can mend is one line on standard error and exit status 1."""
     try:
-        build_app()(args=None if arguments is None else list(arguments))
+        build_app()(args=None if arguments is None else list(arguments), prog_name="envsched")
     except (EnvschedError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

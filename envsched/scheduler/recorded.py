@@ -82,6 +82,7 @@ class RecordedScheduler(ABC):
             StateError: the state belongs to another pool (``carry_over`` keeps what stayed) or is no state.
         """
         self.seed, self.history = read_state(state, self.pool, self.config)
+        self._figures = {}
 
     def metrics(self) -> dict[str, float]:
         """Figures of the last observed step and the last batch; ``METRICS`` says what each key means."""

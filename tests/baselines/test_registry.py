@@ -43,10 +43,10 @@ def test_every_scheduler_has_five_verbs_and_resumes_bit_identically(name):
 
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_every_scheduler_refuses_a_small_pool_and_another_pools_state(name):
-    with pytest.raises(SelectionError, match="the batch needs 64 tasks, the pool has 48"):
+    with pytest.raises(SelectionError, match="64"):
         build_scheduler(name, POOL, SchedulerConfig(), 0, FEATURES)
     other = make_pool(8, 7)
-    with pytest.raises(StateError, match="missing here"):
+    with pytest.raises(StateError):
         build_scheduler(name, POOL, small_config(), 0, FEATURES).load_state_dict(
             build_scheduler(name, other, small_config(), 0, make_features(other)).state_dict()
         )
