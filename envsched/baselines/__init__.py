@@ -49,10 +49,10 @@ def _random_epoch(name: str, pool: Pool, config: SchedulerConfig, seed: int, _fe
     return RandomEpochScheduler(pool, config, seed, name)
 
 
-def _rival(module: str, kind: str) -> Callable[[str, Pool, SchedulerConfig, int, Features | None], RecordedScheduler]:
+def _rival(module: str, kind: str) -> Callable[[str, Pool, SchedulerConfig, int, Features | None], Scheduler]:
     """A scheduler of ``envsched.baselines.module``."""
 
-    def build(name: str, pool: Pool, config: SchedulerConfig, seed: int, _features: Features | None) -> RecordedScheduler:
+    def build(name: str, pool: Pool, config: SchedulerConfig, seed: int, _features: Features | None) -> Scheduler:
         return getattr(import_module(f"envsched.baselines.{module}"), kind)(pool, config, seed, name)
 
     return build
