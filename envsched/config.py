@@ -85,12 +85,19 @@ class RuntimeConfig(Section):
     """How environments run: workers, wall-clock and resource limits, sizes."""
 
     num_workers: int = Field(default=2, ge=1, description="persistent worker processes")
+    sandbox: Literal["on", "require", "off"] = Field(
+        default="on",
+        description="on: every wall that the machine allows; require: all of them or no run; off: none, for tests of the walls",
+    )
     start_seconds: float = Field(default=30.0, gt=0, description="wall clock to construct an environment")
     call_seconds: float = Field(default=5.0, gt=0, description="wall clock of one tool call")
-    score_seconds: float = Field(default=20.0, gt=0, description="wall clock of one run of a task's checks")
+    score_seconds: float = Field(default=10.0, gt=0, description="wall clock of one run of a task's checks")
+    check_seconds: float = Field(default=2.0, gt=0, description="wall clock of one check, where the run of all did not end")
     memory_mb: int = Field(default=512, ge=64, description="address space of one episode's process, MiB")
     cpu_seconds: int = Field(default=120, ge=1, description="CPU time of one episode")
     file_mb: int = Field(default=8, ge=0, description="largest file that an environment can write, MiB")
+    folder_mb: int = Field(default=64, ge=1, description="all files of a worker's environments together, MiB")
+    reply_mb: int = Field(default=8, ge=1, description="longest message that is accepted from an environment's process, MiB")
     result_chars: int = Field(default=16_000, ge=1, description="longest tool result that the policy is shown")
 
 

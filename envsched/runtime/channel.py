@@ -17,7 +17,7 @@ class Channel:
         FrameError, OSError: the other side broke the protocol or is gone.
     """
 
-    def __init__(self, stream: socket.socket, limit: int) -> None:
+    def __init__(self, stream: socket.socket, limit: int | None) -> None:
         self._stream = stream
         self._limit = limit
         stream.setblocking(False)
@@ -37,7 +37,7 @@ class Channel:
 
     def receive(self, deadline: float) -> dict[str, Any]:
         (length,) = frames.HEADER.unpack(self._exactly(frames.HEADER.size, deadline))
-        if length > self._limit:
+        if self._limit is not None and length > self._limit:
             raise frames.FrameError(f"a frame of {length} bytes; the limit is {self._limit}")
         return frames.unpack(self._exactly(length, deadline))
 

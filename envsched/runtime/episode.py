@@ -1,30 +1,33 @@
 """One rollout in an environment: start, call, score, close."""
 
-import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from envsched.runtime.arguments import ToolBox
-from envsched.runtime.channel import Channel
 from envsched.runtime.outcome import CheckProblem, CheckReport, Observation, Outcome, share
-from envsched.runtime.worker.frames import FrameError
+from envsched.runtime.process import EpisodeProcess, ProcessLost
 from envsched.types import Status, Task
 
 if TYPE_CHECKING:
     from envsched.runtime.runtime import EnvironmentRuntime
-    from envsched.runtime.workers import Worker
+
+MAX_RESTORES = 3  # times that an episode is rebuilt after its worker died
+MAX_BROKEN_CHECKS = 5  # checks that may hang or kill before the verifier as a whole counts as failed
 
 
 class Episode:
     """A live environment instance; made by ``EnvironmentRuntime.start``.
 
     ``status`` is ``ok`` until something goes wrong: ``timeout`` when a call outlasted its limit, ``infra_error`` when the
-    process could not start, died or broke the protocol (``problem`` says how), ``aborted`` when closed unscored.
-    ``actions`` are the calls that reached the environment; ``counts`` counts outcomes.
+    process could not start, died or broke the protocol (``problem`` says how). ``actions`` are the calls that the
+    environment answered; ``counts`` counts outcomes.
+
+    Where the process is lost through no fault of its own (its worker died), or where a score is wanted after a call or
+    a check that never ended, a new process takes its place: the same seed and the same actions give the same state.
     """
 
-    def __init__(self, runtime: "EnvironmentRuntime", number: int, task: Task, toolbox: ToolBox, seed: int, start: float) -> None:
+    def __init__(self, runtime: "EnvironmentRuntime", task: Task, toolbox: ToolBox, seed: int, start: float) -> None:
         self.task = task
         self.seed = seed
         self.started_at = start
@@ -33,13 +36,12 @@ class Episode:
         self.actions: list[tuple[str, dict[str, Any]]] = []
         self.counts: Counter[Outcome] = Counter()
         self._runtime = runtime
-        self.number = number
         self._toolbox = toolbox
-        self._worker: Worker | None = None
-        self._channel: Channel | None = None
+        self._process: EpisodeProcess | None = None
+        self._asked: tuple[str, dict[str, Any]] | None = None
         self._forfeited = False
-        self._request = 0
-        self._deadline = 0.0
+        self._closed = False
+        self._num_restores = 0
 
     def call(self, tool: str, arguments: Mapping[str, Any], validate: bool = True) -> Observation:
         """Run a tool with keyword arguments and return what the policy sees. Never raises for what the tool does.
@@ -53,26 +55,49 @@ class Episode:
         return refused if refused is not None else self.collect_call()
 
     def score(self) -> CheckReport:
-        """Run the checks on the present state; may be asked again after further calls."""
+        """Run the checks on the present state; may be asked again after further calls.
+
+        After a call that never ended the state before that call is scored, and the status stays ``timeout``. A check
+        that never ends, or ends the process, is not passed and is reported, like one that raises.
+        """
         if self._forfeited:
             return CheckReport(0.0, (False,) * len(self.task.checks), (), self.status)
-        self._post({"op": "score", "checks": None}, self._runtime.config.score_seconds)
-        return self._collect_score()
+        if self._closed or self.status.is_missing:
+            return self._no_report()
+        try:
+            if self._process is None:
+                self._restore()
+            answer = self._process.ask({"op": "score", "checks": None}, self._runtime.config.score_seconds)
+            return self._report(answer["passed"], answer["problems"])
+        except ProcessLost:
+            self._process = None
+            return self._score_one_by_one()
 
     def snapshot(self) -> tuple[str, str] | None:
         """The state as JSON text and its SHA-256; None when the process is gone."""
-        self._post({"op": "snapshot"}, self._runtime.config.call_seconds)
-        reply = self._collect()
-        return None if reply is None else (str(reply["state"]), str(reply["digest"]))
+        try:
+            answer = self._process.ask({"op": "snapshot"}, self._runtime.config.call_seconds) if self._process else None
+        except ProcessLost as lost:
+            self._fail(lost)
+            return None
+        return None if answer is None else (str(answer["state"]), str(answer["digest"]))
 
     def forfeit(self, problem: str) -> None:
         """End the episode with reward 0: what EnvScaler does when a tool raises."""
         self._forfeited, self.problem = True, problem
-        self._drop(kill=False)
+        self._release()
+
+    def kill(self) -> None:
+        """End the episode in the midst of whatever it is doing: its status is ``aborted``."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+            self.status, self.problem = Status.ABORTED, "aborted"
 
     def close(self) -> None:
         """End the episode and free its process; twice is fine."""
-        self._drop(kill=False)
+        self._closed = True
+        self._release()
 
     def __enter__(self) -> "Episode":
         return self
@@ -84,27 +109,26 @@ class Episode:
 
     def post_call(self, tool: str, arguments: Mapping[str, Any], validate: bool = True) -> Observation | None:
         """Send the call; an observation at once when there is nothing to wait for."""
-        if self._channel is None:
-            return self.observation(f"the episode is over ({self.problem or self.status})", Outcome.ENDED)
+        if self._process is None:
+            return self.observation(f"the episode is over ({self.problem or 'closed'})", Outcome.ENDED)
         objection = self._toolbox.objection(tool, arguments, validate)
         if objection is not None:
             return self.observation(*objection)
-        self.actions.append((tool, dict(arguments)))
-        self._post({"op": "call", "tool": tool, "arguments": arguments}, self._runtime.config.call_seconds)
+        self._asked = (tool, dict(arguments))
+        try:
+            self._post_asked()
+        except ProcessLost as lost:
+            return self._after_loss(lost)
         return None
 
     def collect_call(self) -> Observation:
         """Wait for the answer to the call that was sent."""
-        reply = self._collect()
-        if reply is None:
-            self.actions.pop()
-            return self.observation(self.problem, Outcome.TIMEOUT if self.status is Status.TIMEOUT else Outcome.DIED)
-        if reply["ok"] is not True:
-            return self.observation(str(reply["text"]), Outcome.RAISED)
-        text, limit = str(reply["text"]), self._runtime.config.result_chars
-        if len(text) <= limit:
-            return self.observation(text, Outcome.OK)
-        return self.observation(f"{text[:limit]}... [cut: {len(text) - limit} of {len(text)} characters not shown]", Outcome.CUT)
+        assert self._process is not None
+        assert self._asked is not None
+        try:
+            return self._observe(self._process.collect())
+        except ProcessLost as lost:
+            return self._after_loss(lost)
 
     def observation(self, text: str, outcome: Outcome) -> Observation:
         """An observation of this episode, counted."""
@@ -114,73 +138,110 @@ class Episode:
         return Observation(text if ok else f"Error: {text}", ok, self.status, outcome)
 
     @property
-    def deadline(self) -> float:
-        """When the answer in wait is due, in ``time.monotonic`` seconds."""
-        return self._deadline
+    def process(self) -> EpisodeProcess | None:
+        """The process that answers; None when the episode is over."""
+        return self._process
 
-    def fileno(self) -> int:
-        """Descriptor on which the answer arrives; -1 when none can."""
-        return -1 if self._channel is None else self._channel.fileno()
-
-    def attach(self, worker: "Worker", channel: Channel, seconds: float) -> None:
-        """The process is on its way; ``collect_start`` waits for it."""
-        self._worker, self._channel = worker, channel
-        self._deadline = time.monotonic() + seconds
+    def attach(self, process: EpisodeProcess) -> None:
+        """A process is on its way; ``collect_start`` waits for it."""
+        self._process = process
 
     def collect_start(self) -> None:
-        reply = self._receive()
-        if reply is not None and reply["ok"] is not True:
-            self.fail(Status.INFRA_ERROR, str(reply["text"]))
-
-    def fail(self, status: Status, problem: str) -> None:
-        """End the process; the episode keeps ``status`` and the words for it."""
-        self.status, self.problem = status, problem
-        self._drop(kill=True)
-
-    def _collect_score(self) -> CheckReport:
-        reply = self._collect()
-        if reply is None:
-            return CheckReport(None, (), (), self.status if self.status.is_missing else Status.VERIFIER_ERROR)
-        passed = tuple(outcome is True for outcome in reply["passed"])
-        problems = tuple(CheckProblem(int(check), str(kind), str(text)) for check, kind, text in reply["problems"])
-        return CheckReport(share(passed), passed, problems, self.status)
-
-    def _post(self, request: dict[str, Any], seconds: float) -> None:
-        self._deadline = time.monotonic() + seconds
-        self._request += 1
-        if self._channel is None:
+        """Wait until the environment stands; where it can't, the status says so."""
+        if self._process is None:
             return
         try:
-            self._channel.send(request | {"number": self._request}, self._deadline)
-        except (OSError, FrameError) as error:
-            self._fail_by(error)
-
-    def _collect(self) -> dict[str, Any] | None:
-        reply = self._receive()
-        if reply is not None and reply.get("number") != self._request:
-            self.fail(Status.INFRA_ERROR, "the environment's process broke the protocol: an answer to no question")
-            return None
-        return reply
-
-    def _receive(self) -> dict[str, Any] | None:
-        if self._channel is None:
-            return None
-        try:
-            return self._channel.receive(self._deadline)
-        except (OSError, FrameError) as error:
-            self._fail_by(error)
-            return None
-
-    def _fail_by(self, error: Exception) -> None:
-        if isinstance(error, TimeoutError):
-            self.fail(Status.TIMEOUT, "the call took longer than its time limit")
-        else:
-            self.fail(Status.INFRA_ERROR, f"the environment's process is gone: {error}")
-
-    def _drop(self, kill: bool) -> None:
-        if self._channel is None:
+            answer = self._process.started()
+        except ProcessLost as lost:
+            self._fail(lost)
             return
-        assert self._worker is not None
-        self._channel.close()
-        self._channel = None
-        self._worker.end(self.number, kill)
+        if answer["ok"] is not True:
+            self._release()
+            self.refuse(str(answer["text"]))
+
+    def refuse(self, problem: str) -> None:
+        """The episode never came to be."""
+        self.status, self.problem = Status.INFRA_ERROR, problem
+
+    def _post_asked(self) -> None:
+        assert self._process is not None
+        assert self._asked is not None
+        tool, arguments = self._asked
+        self._process.post({"op": "call", "tool": tool, "arguments": arguments}, self._runtime.config.call_seconds)
+
+    def _observe(self, answer: dict[str, Any]) -> Observation:
+        assert self._asked is not None
+        self.actions.append(self._asked)
+        self._asked = None
+        text = str(answer["text"])
+        if answer["ok"] is not True:
+            return self.observation(text, Outcome.RAISED)
+        missing = int(answer["length"]) - len(text)
+        if missing <= 0:
+            return self.observation(text, Outcome.OK)
+        return self.observation(f"{text}... [cut: {missing} of {missing + len(text)} characters not shown]", Outcome.CUT)
+
+    def _after_loss(self, lost: ProcessLost) -> Observation:
+        """A worker that died takes no blame on this call: rebuild and ask again. Any other loss ends the episode."""
+        while lost.worker_gone and self._num_restores < MAX_RESTORES:
+            try:
+                self._restore()
+                self._post_asked()
+                return self._observe(self._process.collect())
+            except ProcessLost as again:
+                lost = again
+        self._fail(lost)
+        return self.observation(self.problem, Outcome.TIMEOUT if lost.late else Outcome.DIED)
+
+    def _restore(self) -> None:
+        """A new process in the state that ``actions`` lead to.
+
+        Raises:
+            ProcessLost: it can't be reached.
+        """
+        self._num_restores += 1
+        self._process = None
+        process = self._runtime.launch(self)
+        answer = process.started()
+        if answer["ok"] is not True:
+            process.close()
+            raise ProcessLost(str(answer["text"]))
+        for tool, arguments in self.actions:
+            process.ask({"op": "call", "tool": tool, "arguments": arguments}, self._runtime.config.call_seconds)
+        self._process = process
+
+    def _score_one_by_one(self) -> CheckReport:
+        """Each check with a time limit of its own, and a new process after one that hangs or kills."""
+        num_checks = len(self.task.checks)
+        passed, problems, num_broken = [False] * num_checks, [], 0
+        for position in range(num_checks):
+            try:
+                if self._process is None:
+                    self._restore()
+                answer = self._process.ask({"op": "score", "checks": [position]}, self._runtime.config.check_seconds)
+                passed[position] = answer["passed"] == [True]
+                problems += answer["problems"]
+            except ProcessLost as lost:
+                self._process = None
+                num_broken += 1
+                if num_broken > MAX_BROKEN_CHECKS:
+                    return self._no_report()
+                problems.append([position, "never_ends" if lost.late else "kills_process", str(lost)])
+        return self._report(passed, problems)
+
+    def _report(self, passed: list[Any], problems: list[Any]) -> CheckReport:
+        outcomes = tuple(outcome is True for outcome in passed)
+        named = tuple(CheckProblem(int(check), str(kind), str(text)) for check, kind, text in problems)
+        return CheckReport(share(outcomes), outcomes, named, self.status)
+
+    def _no_report(self) -> CheckReport:
+        return CheckReport(None, (), (), self.status if self.status.is_missing else Status.VERIFIER_ERROR)
+
+    def _fail(self, lost: ProcessLost) -> None:
+        self._process = None
+        self.status, self.problem = Status.TIMEOUT if lost.late else Status.INFRA_ERROR, str(lost)
+
+    def _release(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None

@@ -10,23 +10,25 @@ import os
 import select
 import socket
 import time
+import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from envsched.config import RuntimeConfig
+from envsched.errors import WorkerError
 from envsched.pool import Pool
 from envsched.runtime.arguments import ToolBox
 from envsched.runtime.channel import Channel
 from envsched.runtime.episode import Episode
 from envsched.runtime.outcome import CheckReport, Observation, Outcome
-from envsched.runtime.workers import Worker
+from envsched.runtime.process import EpisodeProcess, ProcessLost
+from envsched.runtime.workers import Protections, Worker, WorkerGone
 from envsched.types import Status, Task
 
 logger = logging.getLogger(__name__)
 
 SEEDED_START = 1_750_000_000.0  # 2025-06-15 15:06:40 UTC: where the clock of a seeded episode starts
-_MAX_REPLY = 16 << 20
 
 
 class EnvironmentRuntime:
@@ -47,11 +49,17 @@ class EnvironmentRuntime:
         self.pool = pool
         self.config = RuntimeConfig(**((config or RuntimeConfig()).model_dump() | settings))
         self.counts: Counter[Outcome] = Counter()
+        self._reply_limit = None if self.config.sandbox == "off" else self.config.reply_mb << 20
         self._numbers = itertools.count(1)
+        self._processes: weakref.WeakSet[EpisodeProcess] = weakref.WeakSet()
         self._toolboxes: dict[str, ToolBox] = {}
         self._workers = [Worker(self.config) for _ in range(self.config.num_workers)]
-        reports = [worker.greet() for worker in self._workers]
-        self.protections = reports[0]
+        self.protections = [self._greet(worker) for worker in self._workers][-1]
+        logger.log(
+            logging.WARNING if self.protections.missing or not self.protections.standing else logging.INFO,
+            "environments run behind: %s",
+            self.protections,
+        )
 
     def start(self, task: str, seed: int | None = None) -> Episode:
         """A fresh instance of the task's environment.
@@ -68,11 +76,12 @@ class EnvironmentRuntime:
     def start_many(self, tasks: Sequence[str], seeds: Sequence[int | None] | None = None) -> list[Episode]:
         """Episodes for ``tasks``, started side by side; one that fails has the status ``infra_error``."""
         seeds = [None] * len(tasks) if seeds is None else seeds
-        episodes = []
-        for key, seed in zip(tasks, seeds, strict=True):
-            episode = self._new_episode(self.pool.task(key), seed)
-            self._launch(episode)
-            episodes.append(episode)
+        episodes = [self._new_episode(self.pool.task(key), seed) for key, seed in zip(tasks, seeds, strict=True)]
+        for episode in episodes:
+            try:
+                episode.attach(self.launch(episode))
+            except ProcessLost as lost:
+                episode.refuse(str(lost))
         for episode in episodes:
             episode.collect_start()
             if episode.status is not Status.OK:
@@ -82,24 +91,18 @@ class EnvironmentRuntime:
     def call_many(self, calls: Sequence[tuple[Episode, str, Mapping[str, Any]]]) -> list[Observation]:
         """Run calls of different episodes side by side, in any order; observations in the order of ``calls``."""
         observations: list[Observation | None] = [None] * len(calls)
-        waiting: dict[int, int] = {}
+        waiting: dict[int, int] = {}  # descriptor -> position
         poll = select.poll()
         for position, (episode, tool, arguments) in enumerate(calls):
             observations[position] = episode.post_call(tool, arguments)
-            if observations[position] is not None:
-                continue
-            if episode.fileno() < 0:
-                observations[position] = episode.collect_call()
-                continue
-            assert episode.fileno() not in waiting, "two calls of one episode can't be in flight"
-            waiting[episode.fileno()] = position
-            poll.register(episode.fileno(), select.POLLIN)
+            if observations[position] is None:
+                assert episode.process is not None
+                descriptor = episode.process.fileno()
+                assert descriptor not in waiting, "two calls of one episode can't be in flight"
+                waiting[descriptor] = position
+                poll.register(descriptor, select.POLLIN)
         while waiting:
-            due = min(calls[position][0].deadline for position in waiting.values())
-            ready = [descriptor for descriptor, _ in poll.poll(max(0.0, due - time.monotonic()) * 1000)]
-            now = time.monotonic()
-            late = [] if ready else [descriptor for descriptor, position in waiting.items() if calls[position][0].deadline <= now]
-            for descriptor in ready or late:
+            for descriptor in self._ready(poll, {d: calls[position][0] for d, position in waiting.items()}):
                 position = waiting.pop(descriptor)
                 poll.unregister(descriptor)
                 observations[position] = calls[position][0].collect_call()
@@ -111,6 +114,8 @@ class EnvironmentRuntime:
 
     def close(self) -> None:
         """End every worker, and with them every episode."""
+        for process in list(self._processes):
+            process.close()
         for worker in self._workers:
             worker.close()
         self._workers = []
@@ -121,27 +126,51 @@ class EnvironmentRuntime:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _greet(self, worker: Worker) -> Protections:
+        protections = worker.greet()
+        if self.config.sandbox == "require" and protections.missing:
+            self.close()
+            raise WorkerError(
+                f"sandbox: require, but this machine allows only: {protections}. Run as root or allow user namespaces, "
+                "on Linux 5.13 or newer; or accept fewer walls with sandbox: on"
+            )
+        return protections
+
+    def launch(self, episode: Episode) -> EpisodeProcess:
+        """A process for the episode, on its way; of a new worker where the one chosen proves to be gone.
+
+        Raises:
+            ProcessLost: no worker takes the order.
+        """
+        for _ in range(self.config.num_workers + 1):
+            worker = self._pick_worker(episode.task.key)
+            number = next(self._numbers)
+            ours, theirs = socket.socketpair()
+            try:
+                with theirs:
+                    worker.start(self._order(episode, worker, number), theirs)
+            except WorkerGone:
+                ours.close()
+                continue
+            process = EpisodeProcess(worker, Channel(ours, self._reply_limit), number, self.config.start_seconds)
+            self._processes.add(process)
+            return process
+        raise ProcessLost("no worker takes orders")
+
+    @staticmethod
+    def _ready(poll: select.poll, episode_of: Mapping[int, Episode]) -> list[int]:
+        """Descriptors with an answer; where none comes in time, those whose time is up."""
+        due = {descriptor: episode.process.deadline for descriptor, episode in episode_of.items() if episode.process}
+        ready = [descriptor for descriptor, _ in poll.poll(max(0.0, min(due.values()) - time.monotonic()) * 1000)]
+        now = time.monotonic()
+        return ready or [descriptor for descriptor, deadline in due.items() if deadline <= now]
+
     def _new_episode(self, task: Task, seed: int | None) -> Episode:
         if task.environment not in self._toolboxes:
             self._toolboxes[task.environment] = ToolBox(self.pool.environment(task.environment))
         start = time.time() if seed is None else SEEDED_START
         seed = int.from_bytes(os.urandom(8), "little") if seed is None else seed
-        return Episode(self, next(self._numbers), task, self._toolboxes[task.environment], seed, start)
-
-    def _launch(self, episode: Episode) -> None:
-        """Give the episode a process; where its worker proves to be gone, one of a new worker."""
-        for _ in range(2):
-            worker = self._pick_worker(episode.task.key)
-            ours, theirs = socket.socketpair()
-            with theirs:
-                try:
-                    worker.start(self._order(episode, worker), theirs)
-                except OSError:
-                    ours.close()
-                    continue
-            episode.attach(worker, Channel(ours, _MAX_REPLY), self.config.start_seconds)
-            return
-        episode.fail(Status.INFRA_ERROR, "no worker takes orders")
+        return Episode(self, task, self._toolboxes[task.environment], seed, start)
 
     def _pick_worker(self, task: str) -> Worker:
         """The least busy, preferring one that has compiled the task; dead ones are replaced first."""
@@ -150,14 +179,14 @@ class EnvironmentRuntime:
                 logger.warning("environment worker %d is gone; a new one takes its place", worker.process_id)
                 worker.close()
                 self._workers[position] = Worker(self.config)
-                self._workers[position].greet()
+                self._greet(self._workers[position])
         fewest = min(worker.num_episodes for worker in self._workers)
         return min(self._workers, key=lambda w: (w.num_episodes > fewest + 8, task not in w.known_tasks, w.num_episodes))
 
-    def _order(self, episode: Episode, worker: Worker) -> dict[str, Any]:
+    def _order(self, episode: Episode, worker: Worker, number: int) -> dict[str, Any]:
         task = episode.task
         order: dict[str, Any] = {"op": "start", "task": task.key, "seed": episode.seed, "start": episode.started_at}
-        order["episode"] = episode.number
+        order["episode"] = number
         if task.key not in worker.known_tasks:
             environment = self.pool.environment(task.environment)
             order["payload"] = {

@@ -1,5 +1,6 @@
 """Worker processes as the trainer holds them: started as fresh interpreters with a clean environment, replaced when dead."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -7,6 +8,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,28 +32,49 @@ START_SECONDS = 60.0
 CONTROL_LIMIT = 1 << 20
 
 
+class WorkerGone(Exception):
+    """The worker process died or stopped answering."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protections:
+    """``standing``: the walls that are up. ``missing``: why another is not. Both empty with ``sandbox: off``."""
+
+    standing: tuple[str, ...]
+    missing: Mapping[str, str]
+
+    def __str__(self) -> str:
+        absent = "".join(f"; no {name} ({why})" for name, why in self.missing.items())
+        return f"{', '.join(self.standing) or 'none'}{absent}"
+
+
 class Worker:
     """One persistent worker process and its control socket; any number of episodes live under it."""
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.known_tasks: set[str] = set()
         self.num_episodes = 0
+        self._protected = config.sandbox != "off"
         self._lock = threading.Lock()
         self._folder = tempfile.TemporaryDirectory(prefix="envsched-worker-", ignore_cleanup_errors=True)
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = _launch(theirs.fileno(), self._folder.name)
+            os.set_inheritable(theirs.fileno(), True)
+            self._process = _launch(theirs.fileno(), self._folder.name, self._protected)
         self._control = Channel(ours, CONTROL_LIMIT)
-        self._control.send(config.model_dump() | {"folder": self._folder.name}, time.monotonic() + START_SECONDS)
+        settings = config.model_dump() | {"folder": self._folder.name}
+        with contextlib.suppress(OSError):  # already dead: greet tells what it said
+            self._control.send(settings, time.monotonic() + START_SECONDS)
 
-    def greet(self) -> list[str]:
+    def greet(self) -> Protections:
         """Wait until the worker is ready; the protections that it switched on.
 
         Raises:
             WorkerError: it did not come up, with what it said on standard error.
         """
         try:
-            return list(self._control.receive(time.monotonic() + START_SECONDS)["protections"])
+            report = self._control.receive(time.monotonic() + START_SECONDS)
+            return Protections(("clean_environment", *report["standing"]) if self._protected else (), report["missing"])
         except (OSError, frames.FrameError) as error:
             self.close()
             said = self._process.stderr.read().decode(errors="replace").strip()
@@ -68,22 +92,36 @@ class Worker:
         """Hand ``episode_socket`` to a new episode's process.
 
         Raises:
-            OSError, TimeoutError: the worker is gone.
+            WorkerGone: the worker died.
         """
-        with self._lock:
+        with self._conversation():
             self._control.send(order, time.monotonic() + START_SECONDS, (episode_socket.fileno(),))
-            self.known_tasks.add(order["task"])
-            self.num_episodes += 1
+        self.known_tasks.add(order["task"])
+        self.num_episodes += 1
 
-    def end(self, episode: int, kill: bool) -> None:
-        """Forget an episode; ``kill`` ends its process at once (closing its socket ends an idle one by itself)."""
+    def forget(self) -> None:
+        """One episode fewer."""
         self.num_episodes -= 1
-        if kill and self.alive:
-            with self._lock:
-                try:
-                    self._control.send({"op": "kill", "episode": episode}, time.monotonic() + START_SECONDS)
-                except OSError:
-                    self._process.kill()
+
+    def kill(self, episode: int) -> int:
+        """End an episode's process, if it has not ended; its wait status.
+
+        Raises:
+            WorkerGone: the worker died, and every episode under it.
+        """
+        with self._conversation():
+            self._control.send({"op": "kill", "episode": episode}, time.monotonic() + START_SECONDS)
+            return int(self._control.receive(time.monotonic() + START_SECONDS)["status"])
+
+    @contextlib.contextmanager
+    def _conversation(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            except (OSError, frames.FrameError) as error:
+                self._process.kill()
+                self._process.wait()
+                raise WorkerGone(f"environment worker {self.process_id} is gone: {error}") from None
 
     def close(self) -> None:
         """End the worker and everything under it."""
@@ -96,16 +134,19 @@ class Worker:
         self._folder.cleanup()
 
 
-def _launch(control: int, folder: str) -> subprocess.Popen[bytes]:
+def _launch(control: int, folder: str, protected: bool) -> subprocess.Popen[bytes]:
     """``-S -s -P``: no site packages, no current folder on the path. A fixed hash seed: sets iterate alike in every run."""
-    command = [sys.executable, "-S", "-s", "-P", "-B", "-c", _BOOT, str(control), str(_FOLDER / "__init__.py"), str(_FOLDER)]
+    needed = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LANG": "C.UTF-8"}
+    if "LD_LIBRARY_PATH" in os.environ:  # where some Pythons find their own library
+        needed["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
     return subprocess.Popen(
-        command,
-        env={"PYTHONHASHSEED": "0", "TZ": "UTC", "LANG": "C.UTF-8", "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")},
+        [sys.executable, "-S", "-s", "-P", "-B", "-c", _BOOT, str(control), str(_FOLDER / "__init__.py"), str(_FOLDER)],
+        env=needed if protected else dict(os.environ) | needed,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        pass_fds=(control,),
+        pass_fds=(control,) if protected else (),
+        close_fds=protected,
         cwd=folder,
         start_new_session=True,
     )

@@ -52,8 +52,9 @@ class Instance:
         RuntimeError: the source does not compile, run, define its class, or construct it; says which.
     """
 
-    def __init__(self, blueprint: Blueprint) -> None:
+    def __init__(self, blueprint: Blueprint, result_chars: int) -> None:
         self.blueprint = blueprint
+        self.result_chars = result_chars
         self.environment = _construct(_load_class(blueprint), json.loads(blueprint.initial_state))
         self.initial_state = copy.deepcopy(self.state) if blueprint.reads_initial_state else None
 
@@ -63,9 +64,10 @@ class Instance:
         return {key: value for key, value in vars(self.environment).items() if not (key.startswith("__") and key.endswith("__"))}
 
     def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Run a tool; a raise is an answer like any other."""
+        """Run a tool; a raise is an answer like any other. Of a long result only the beginning goes on its way."""
         try:
-            return {"ok": True, "text": _printable(f"{getattr(self.environment, tool)(**arguments)}")}
+            text = f"{getattr(self.environment, tool)(**arguments)}"
+            return {"ok": True, "text": _printable(text[: self.result_chars]), "length": len(text)}
         except BaseException as error:  # SystemExit and KeyboardInterrupt too: a tool must not end the process
             return {"ok": False, "text": _printable(describe(error))}
 

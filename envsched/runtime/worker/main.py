@@ -4,8 +4,11 @@ Order ``start`` comes with a socket of its own, on which the episode's process t
 worker itself never runs an environment's code; it compiles it, after a fork has tried that first.
 """
 
+import contextlib
 import gc
+import importlib
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -14,17 +17,23 @@ from typing import Any
 from . import frames
 from .determinism import make_deterministic
 from .instance import Blueprint, Instance, silence
-from .limits import limit_episode, limit_worker
+from .sandbox import Walls, enter_episode, enter_worker, probe_episode, writable_folder
 
-MAX_REQUEST = 256 << 20
+# Loaded before the walls go up: extension modules need libraries that are out of sight afterwards.
+_EARLY = (
+    "_strptime", "array", "base64", "bisect", "calendar", "cmath", "collections", "copy", "csv", "dataclasses", "decimal", "difflib",
+    "enum", "fractions", "functools", "hashlib", "heapq", "hmac", "itertools", "math", "operator", "re", "secrets", "sqlite3", "statistics",
+    "string", "textwrap", "threading", "typing", "unicodedata", "zlib", "zoneinfo",
+)  # fmt: skip
 
 
 class Worker:
-    """Blueprints by task key, process ids by episode number."""
+    """Blueprints by task key, process ids by episode number; each episode has a folder of its own under ``folder``."""
 
-    def __init__(self, control: socket.socket, settings: dict[str, Any]) -> None:
+    def __init__(self, control: socket.socket, settings: dict[str, Any], folder: str) -> None:
         self.control = control
         self.settings = settings
+        self.folder = folder
         self.blueprints: dict[str, Blueprint] = {}
         self.process_of: dict[int, int] = {}
 
@@ -34,17 +43,19 @@ class Worker:
             order, episode_socket = _receive_order(self.control)
             if order is None:
                 break
-            self._reap()
             if order["op"] == "start":
+                self._reap()
                 self._start(order, episode_socket)
             elif order["op"] == "kill":
-                self._kill(order["episode"])
-        for process in self.process_of.values():
-            _kill(process)
+                self.control.sendall(frames.pack({"status": self._kill(order["episode"])}))
+        for episode in list(self.process_of):
+            self._kill(episode)
 
     def _start(self, order: dict[str, Any], episode_socket: socket.socket) -> None:
+        folder = self._folder_of(order["episode"])
         try:
             blueprint = self._blueprint(order)
+            os.mkdir(folder)
             gc.freeze()  # what is here now is shared with the fork; collecting would copy its pages
             process = os.fork()
         except (OSError, RuntimeError, MemoryError) as error:
@@ -53,20 +64,43 @@ class Worker:
             return
         if process == 0:
             self.control.close()
-            run_episode(episode_socket, blueprint, order, self.settings)
+            run_episode(episode_socket, blueprint, order, self.settings, folder)
         self.process_of[order["episode"]] = process
         episode_socket.close()
 
     def _blueprint(self, order: dict[str, Any]) -> Blueprint:
         if "payload" in order:
-            _try_in_fork(lambda: Blueprint.of(order["payload"]), self.settings)
+            self._try_to_compile(order["payload"])
             self.blueprints[order["task"]] = Blueprint.of(order["payload"])
         return self.blueprints[order["task"]]
 
-    def _kill(self, episode: int) -> None:
+    def _try_to_compile(self, payload: dict[str, Any]) -> None:
+        """Source that crashes the compiler must not take the worker, and every episode under it, along."""
+        process = os.fork()
+        if process == 0:
+            try:
+                if self.settings["sandbox"] != "off":
+                    enter_episode(self.settings, self.folder)
+                Blueprint.of(payload)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(process, 0)
+        if status != 0:
+            raise RuntimeError(f"compiling the source ended its process (status {status})")
+
+    def _folder_of(self, episode: int) -> str:
+        return f"{self.folder}/episode-{episode}"
+
+    def _kill(self, episode: int) -> int:
+        """Wait status of an episode's process, which is over afterwards; 0 where it was over long before."""
         process = self.process_of.pop(episode, None)
-        if process is not None:
-            _kill(process)
+        if process is None:
+            return 0
+        os.kill(process, signal.SIGKILL)  # not reaped yet, so the number is still its own
+        _, status = os.waitpid(process, 0)
+        _remove(self._folder_of(episode))
+        return status
 
     def _reap(self) -> None:
         if not self.process_of:
@@ -78,17 +112,22 @@ class Worker:
                 return
             if process == 0:
                 return
-            self.process_of = {episode: other for episode, other in self.process_of.items() if other != process}
+            for episode in [episode for episode, other in self.process_of.items() if other == process]:
+                del self.process_of[episode]
+                _remove(self._folder_of(episode))
 
 
-def run_episode(stream: socket.socket, blueprint: Blueprint, order: dict[str, Any], settings: dict[str, Any]) -> None:
+def run_episode(stream: socket.socket, blueprint: Blueprint, order: dict[str, Any], settings: dict[str, Any], folder: str) -> None:
     """The life of an episode's process; never returns."""
     code = 1
     try:
+        os.chdir(folder)
+        os.environ["TMPDIR"] = folder
+        if settings["sandbox"] != "off":
+            enter_episode(settings, folder)
         silence()
-        limit_episode(settings)
         make_deterministic(order["seed"], order["start"])
-        _answer_requests(stream, blueprint)
+        _answer_requests(stream, Instance(blueprint, settings["result_chars"]))
         code = 0
     except BaseException as error:
         stream.sendall(frames.pack({"ok": False, "text": f"{type(error).__name__}: {error}"}))
@@ -96,8 +135,7 @@ def run_episode(stream: socket.socket, blueprint: Blueprint, order: dict[str, An
         os._exit(code)
 
 
-def _answer_requests(stream: socket.socket, blueprint: Blueprint) -> None:
-    instance = Instance(blueprint)
+def _answer_requests(stream: socket.socket, instance: Instance) -> None:
     stream.sendall(frames.pack({"ok": True}))
     while (request := frames.receive(stream)) is not None:
         if request["op"] == "call":
@@ -120,27 +158,19 @@ def _receive_order(control: socket.socket) -> tuple[dict[str, Any] | None, socke
     return frames.unpack(body), socket.socket(fileno=descriptors[0]) if descriptors else None
 
 
-def _try_in_fork(action, settings: dict[str, Any]) -> None:
-    """Source that crashes the compiler must not take the worker, and every episode under it, along."""
-    process = os.fork()
-    if process == 0:
-        try:
-            limit_episode(settings)
-            action()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(process, 0)
-    if status != 0:
-        raise RuntimeError(f"compiling the source ended its process (status {status})")
-
-
-def _kill(process: int) -> None:
+def _remove(folder: str) -> None:
+    """The folder of an ended episode, whatever its code left there: too deep to remove stays, and dies with the worker."""
     try:
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-    except (ProcessLookupError, ChildProcessError):
-        pass
+        os.rmdir(folder)
+    except OSError:
+        with contextlib.suppress(RecursionError):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _preload() -> None:
+    for name in _EARLY:
+        with contextlib.suppress(ImportError):  # a Python built without it
+            importlib.import_module(name)
 
 
 def main() -> None:
@@ -149,6 +179,16 @@ def main() -> None:
     settings = frames.receive(control)
     if settings is None:
         return
-    protections = limit_worker(settings)
-    control.sendall(frames.pack({"protections": protections}))
-    Worker(control, settings).serve()
+    _preload()
+    null = os.open(os.devnull, os.O_WRONLY)
+    walls, folder = Walls(), settings["folder"]
+    if settings["sandbox"] != "off":
+        walls = enter_worker(settings, folder)
+        folder = writable_folder(walls, folder)
+        inner = probe_episode(settings, folder)
+        walls.standing += inner.standing
+        walls.missing |= inner.missing
+    control.sendall(frames.pack({"standing": walls.standing, "missing": walls.missing}))
+    os.dup2(null, 2)
+    os.close(null)
+    Worker(control, settings, folder).serve()

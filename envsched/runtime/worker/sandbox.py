@@ -1,0 +1,115 @@
+"""The walls around environments: which are wanted, which stand, and why another does not.
+
+The worker goes through ``enter_worker`` once; each episode's process through ``enter_episode`` after its fork.
+"""
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from . import landlock, namespaces, seccomp, system
+
+WORKER_WALLS, EPISODE_WALLS = ("namespaces", "chroot", "setuid"), ("limits", "landlock", "seccomp")
+
+
+class Walls:
+    """Protections by name: ``standing`` names them, ``missing`` says why one is not."""
+
+    def __init__(self) -> None:
+        self.standing: list[str] = []
+        self.missing: dict[str, str] = {}
+
+    def raise_wall(self, name: str, action: Callable[[], None]) -> bool:
+        try:
+            action()
+        except (OSError, ValueError, AttributeError, AssertionError) as error:
+            self.missing[name] = f"{type(error).__name__}: {error}"
+            return False
+        self.standing.append(name)
+        return True
+
+
+def enter_worker(settings: dict[str, Any], folder: str) -> Walls:
+    """Namespaces, own root, unprivileged user. Returns in a child: its parent stays behind only to wait for it."""
+    walls = Walls()
+    user = namespaces.unprivileged_user()
+    if walls.raise_wall("namespaces", namespaces.enter_namespaces):
+        _continue_as_first_process()
+        walls.raise_wall("chroot", lambda: namespaces.enter_root(folder, settings["folder_mb"], user))
+    else:
+        walls.missing["chroot"] = "needs namespaces"
+    if "chroot" not in walls.standing and os.geteuid() == 0:
+        os.chown(folder, user, user)
+    walls.raise_wall("setuid", lambda: namespaces.become_unprivileged(user))
+    _end_with_parent()
+    return walls
+
+
+def writable_folder(walls: Walls, folder: str) -> str:
+    """Where an environment may write, as seen from inside."""
+    return "/tmp" if "chroot" in walls.standing else folder
+
+
+def enter_episode(settings: dict[str, Any], folder: str) -> Walls:
+    """Resource limits, Landlock, seccomp; ``folder`` is the episode's own."""
+    walls = Walls()
+    _end_with_parent()
+    walls.raise_wall("limits", lambda: _limit(settings))
+    walls.raise_wall("landlock", lambda: landlock.restrict(namespaces.readable_folders(), [folder]))
+    walls.raise_wall("seccomp", seccomp.allow_only_known)
+    return walls
+
+
+def probe_episode(settings: dict[str, Any], folder: str) -> Walls:
+    """What ``enter_episode`` achieves here, tried in a process that ends at once."""
+    readable, writable = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            walls = enter_episode(settings, folder)
+            os.write(writable, json.dumps([walls.standing, walls.missing]).encode())
+        finally:
+            os._exit(0)
+    os.close(writable)
+    with os.fdopen(readable, "rb") as stream:
+        said = stream.read()
+    os.waitpid(process, 0)
+    walls = Walls()
+    walls.standing, walls.missing = json.loads(said) if said else ([], dict.fromkeys(EPISODE_WALLS, "the trial process died"))
+    return walls
+
+
+def _limit(settings: dict[str, Any]) -> None:
+    for kind, value in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, settings["file_mb"] << 20),
+        (resource.RLIMIT_AS, settings["memory_mb"] << 20),
+        (resource.RLIMIT_CPU, settings["cpu_seconds"]),
+        (resource.RLIMIT_NOFILE, 32),
+        (resource.RLIMIT_NPROC, 0),
+    ):
+        _, hard = resource.getrlimit(kind)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def _end_with_parent() -> None:
+    """Die when the parent does, can't be traced, can't gain rights by running a program."""
+    if sys.platform.startswith("linux"):
+        system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
+        system.prctl(system.PR_SET_DUMPABLE, 0)
+        system.prctl(system.PR_SET_NO_NEW_PRIVS, 1)
+
+
+def _continue_as_first_process() -> None:
+    """Fork; the child goes on as process 1 of the new namespace, the parent waits for it and ends as it ends."""
+    process = os.fork()
+    if process == 0:
+        return
+    os.closerange(0, 256)
+    _, status = os.waitpid(process, 0)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
