@@ -87,7 +87,7 @@ class RuntimeConfig(Section):
     num_workers: int = Field(default=2, ge=1, description="persistent worker processes")
     sandbox: Literal["on", "require", "off"] = Field(
         default="on",
-        description="on: every wall that the machine allows; require: all of them or no run; off: none, for tests of the walls",
+        description="on: every wall that the machine allows; require: all of them or no run; off: none (tests of the walls)",
     )
     start_seconds: float = Field(default=30.0, gt=0, description="wall clock to construct an environment")
     call_seconds: float = Field(default=5.0, gt=0, description="wall clock of one tool call")
