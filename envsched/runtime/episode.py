@@ -153,7 +153,8 @@ class Episode:
         try:
             answer = self._process.started()
         except ProcessLost as lost:
-            self._fail(lost)
+            self._process = None
+            self.refuse(f"the environment did not stand: {lost}")
             return
         if answer["ok"] is not True:
             self._release()

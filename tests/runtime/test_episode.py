@@ -129,10 +129,14 @@ def test_an_unknown_task_is_the_callers_fault(runtime):
         ("1 / 0", "ZeroDivisionError"),
         ("x = 1", "defines no class 'Box'"),
         ("class Box:\n    def __init__(self, config):\n        raise KeyError('no')", "can't be constructed"),
+        ("class Box:\n    def __init__(self, config):\n        while True: pass", "longer than its time limit"),
+        ("import os; os._exit(0)", "its process is gone"),
     ],
 )
 def test_an_environment_that_can_not_start_gives_an_infra_error(source, words):
-    with EnvironmentRuntime(one_task_pool(source, [tool("go")], ["def check_func(s): return True"]), num_workers=1) as runtime:
+    with EnvironmentRuntime(
+        one_task_pool(source, [tool("go")], ["def check_func(s): return True"]), num_workers=1, start_seconds=2
+    ) as runtime:
         episode = runtime.start("task")
         assert episode.status is Status.INFRA_ERROR
         assert words in episode.problem
