@@ -35,6 +35,7 @@ class CheckReading:
     target: str = ""
     identity: tuple[str, ...] = ()
     is_field: bool = False  # speaks of a field, not of a whole record
+    keeps: bool = False  # asks that things stay as they were at the start, so that nothing is to be done
     constants: frozenset[str] = frozenset()  # strings it compares with or reaches records by
     strings: frozenset[str] = frozenset()  # every string in it
 
@@ -147,6 +148,8 @@ class _Conditions(Places):
         if any(isinstance(side, ast.Constant) and side.value is None for side in (left, right)):
             kind = CheckKind.EQUALITY if place.is_field else CheckKind.PRESENCE if differs else CheckKind.ABSENCE
             return Atom(kind, place, is_negative=not differs if not place.is_field else differs)
+        if a is not None and b is not None and a.path == b.path and a.initial != b.initial and not differs:
+            return Atom(CheckKind.RELATION, b if a.initial else a, keeps=isinstance(op, ast.Eq | ast.NotEq))
         if len(places) == 2 or place.is_relation or isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
             return Atom(CheckKind.RELATION, place, constant, is_negative=differs and isinstance(op, ast.Eq | ast.NotEq))
         return Atom(CheckKind.EQUALITY, place, constant, is_negative=differs)
@@ -205,6 +208,10 @@ class _Reader(_Conditions):
                     self.values[name] = self.found(self.place(item), context)
 
     def assigned(self, target: ast.expr, value: ast.expr, context: _Context) -> None:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            for one, item in zip(target.elts, value.elts, strict=True):
+                self.assigned(one, item, context)
+            return
         place = self.place(value)
         if not isinstance(target, ast.Name):
             return
@@ -270,6 +277,7 @@ class _Reader(_Conditions):
             target=place.path[0] if place.path else min(self.state_keys, default=""),
             identity=tuple(map(str, key or place.found_by)),
             is_field=place.is_field,
+            keeps=bool(chosen) and all(atom.keeps for atom in chosen),
             constants=frozenset(self.constants),
         )
 

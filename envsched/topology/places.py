@@ -46,6 +46,7 @@ class Atom:
     place: Place | None
     constant: Any = None
     is_negative: bool = False
+    keeps: bool = False  # a place equals itself at the start
 
 
 NEGATED = {CheckKind.PRESENCE: CheckKind.ABSENCE, CheckKind.ABSENCE: CheckKind.PRESENCE}

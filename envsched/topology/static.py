@@ -85,7 +85,7 @@ def _is_same(a: Operation, b: Operation) -> bool:
 
 
 def _operation(task: Task, reading: CheckReading, check: Check, flow: Flow) -> Operation | None:
-    if not reading.target:
+    if not reading.target or reading.keeps:
         return None
     key, share = _record(task.initial_state.get(reading.target), reading.identity)
     return Operation(_kind(reading, check, share, flow), reading.target, frozenset(reading.identity), key)

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from envsched.pool.opening import open_pool
@@ -5,9 +7,9 @@ from tests.audit.runs import write_pool
 from tests.cli.commands import run_command
 
 
-def test_pool_counts_what_it_holds(capsys, tmp_path):
+def test_stats_count_what_a_pool_holds(capsys, tmp_path):
     folder = write_pool(tmp_path, num_environments=3, tasks_each=4)
-    status, out, _ = run_command(capsys, "pool", folder, "--environments")
+    status, out, _ = run_command(capsys, "pool", "stats", folder, "--environments")
     assert status == 0
     assert "tasks         12\n" in out
     assert "environments  3, 3 with a task (4 to 4 tasks each)" in out
@@ -16,25 +18,49 @@ def test_pool_counts_what_it_holds(capsys, tmp_path):
     assert "env_2     4 tasks    1 tools  Shelf 2" in out
 
 
-def test_pool_shows_one_task(capsys, tmp_path):
-    status, out, _ = run_command(capsys, "pool", write_pool(tmp_path), "--task", "env_1-task_2")
+def test_show_lists_tasks_or_shows_one(capsys, tmp_path):
+    folder = write_pool(tmp_path)
+    status, out, _ = run_command(capsys, "pool", "show", folder, "--task", "env_1-task_2")
     assert status == 0
     assert "prompt       Take book 2 from shelf 1 and put 2 back" in out
+    status, out, _ = run_command(capsys, "pool", "show", folder)
+    assert status == 0
+    assert out.count("\n") == len(open_pool(folder))
+    assert "env_1-task_2  env_1  Take book 2" in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("nowhere",), "error: nowhere: no file of environments"),
-        (("synthetic:5",), "expected synthetic:MxT"),
-        (("synthetic:0x3",), "expected"),
+        (("stats", "nowhere"), "error: nowhere: no file of environments"),
+        (("stats", "synthetic:5"), "expected synthetic:MxT"),
+        (("stats", "synthetic:0x3"), "expected"),
+        (("show", "bundled", "--task", "none"), "task 'none' is not in this pool"),
+        (("import", "bfcl", "nowhere.json", "--out", "x.jsonl"), "error: nowhere.json: No such file"),
+        (("import", "bfcl", "nowhere.json", "--out", "x.json"), "expected a name that ends in .jsonl"),
+        (("import", "bfcl", "x", "--out", "x.jsonl", "--environment", "e"), "does not take --environment; it takes --answers, --tools"),
+        (("import", "tau-bench", "x.py", "--out", "x.jsonl"), "needs --environment KEY"),
     ],
 )
-def test_a_pool_that_cannot_be_opened_is_one_line(capsys, arguments, says):
+def test_what_cannot_be_done_is_one_line(capsys, arguments, says):
     status, _, err = run_command(capsys, "pool", *arguments)
     assert status == 1
     assert says in err
     assert err.count("\n") == 1
+
+
+def test_import_writes_a_pool_that_opens_by_its_name(capsys, tmp_path):
+    out = tmp_path / "pool.jsonl"
+    status, said, _ = run_command(capsys, "pool", "import", "envscaler", write_pool(tmp_path), "--out", out)
+    assert status == 0
+    assert open_pool(out).fingerprint == open_pool(write_pool(tmp_path)).fingerprint
+    assert open_pool(out).fingerprint in said
+    tasks = tmp_path / "tasks.json"
+    tasks.write_text(json.dumps([{"instruction": "Go.", "actions": [{"name": "move", "arguments": {}}], "outputs": []}]))
+    status, _, _ = run_command(capsys, "pool", "import", "tau-bench", tasks, "--environment", "here", "--out", out)
+    assert status == 0
+    status, said, _ = run_command(capsys, "pool", "stats", out)
+    assert "executable    0 environments have code" in said
 
 
 def test_pools_by_name():
