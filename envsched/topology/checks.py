@@ -44,14 +44,18 @@ class CheckReading:
 def read_check(source: str) -> CheckReading:
     """Read one check; ``other`` where it can't be told."""
     tree = parse(source)
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)] if tree else []
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)] if tree else []
     function = next((f for f in functions if f.name == "check_func"), functions[-1] if functions else None)
     if function is None:
         return CheckReading(CheckKind.OTHER)
-    reader = _Reader(function)
-    reader.walk(function.body, _Context())
     texts = (node.value for node in ast.walk(function) if isinstance(node, ast.Constant))
-    return replace(reader.reading(), strings=frozenset(text for text in texts if isinstance(text, str)))
+    strings = frozenset(text for text in texts if isinstance(text, str))
+    reader = _Reader(function)
+    try:
+        reader.walk(function.body, _Context())
+    except RecursionError:  # an expression nested deeper than anybody writes
+        return CheckReading(CheckKind.OTHER, strings=strings)
+    return replace(reader.reading(), strings=strings)
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class _Context:
 class _Conditions(Places):
     """Tests, taken apart into comparisons."""
 
-    def __init__(self, function: ast.FunctionDef) -> None:
+    def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         super().__init__(function)
         self.conditions: dict[str, list[Atom]] = {}  # names that hold a truth value
 
@@ -172,7 +176,7 @@ class _Conditions(Places):
 class _Reader(_Conditions):
     """Statements of one check function: what its returns assert."""
 
-    def __init__(self, function: ast.FunctionDef) -> None:
+    def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         super().__init__(function)
         self.asserted: list[Atom] = []  # by returns that pass
         self.guards: list[Atom] = []  # by returns that fail

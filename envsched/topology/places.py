@@ -64,7 +64,7 @@ def scalars(atoms: list[Atom]) -> tuple[str | int | float, ...]:
 class Places:
     """Names of one check function and what they stand for; ``atoms`` (of a subclass) reads the tests inside comprehensions."""
 
-    def __init__(self, function: ast.FunctionDef) -> None:
+    def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         names = [argument.arg for argument in function.args.args]
         self.values: dict[str, Any] = {name: Place((), initial="init" in name) for name in names}
         self.values.setdefault("final_state", Place(()))
@@ -105,7 +105,10 @@ class Places:
                 return next((place for value in values if (place := self.place(value)) is not None), None)
             case ast.IfExp(body=body, orelse=other):
                 return self.place(body) or self.place(other)
-            case ast.UnaryOp(operand=inner) | ast.Starred(value=inner) | ast.NamedExpr(value=inner):
+            case ast.NamedExpr(target=ast.Name(id=name), value=inner):
+                self.values[name] = self.place(inner)
+                return self.values[name]
+            case ast.UnaryOp(operand=inner) | ast.Starred(value=inner):
                 return self.place(inner)
         return None
 

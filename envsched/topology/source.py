@@ -15,11 +15,14 @@ over items an *aggregate*, anything else a *look_up*. Calls of other methods of 
 import ast
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from envsched.topology.method import MethodReading
 from envsched.topology.schema import Phase
 from envsched.topology.syntax import parse
 from envsched.types import Environment
+
+METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,20 @@ class EnvironmentReading:
 def read_environment(environment: Environment) -> EnvironmentReading:
     """Read the class of an environment; tools without code keep their schema's parameters and are marked unread."""
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in environment.tools}
-    required = tuple((name, tuple(schema.get("required") or ())) for name, schema in schemas.items() if isinstance(schema, dict))
-    return _read(environment.source, environment.class_name, required)
+    required = tuple((name, _required(schema)) for name, schema in schemas.items())
+    try:
+        return _read(environment.source, environment.class_name, required)
+    except RecursionError:  # an expression nested deeper than anybody writes
+        return _unread(required)
+
+
+def _required(schema: Any) -> tuple[str, ...]:
+    names = schema.get("required") if isinstance(schema, dict) else None
+    return tuple(map(str, names)) if isinstance(names, list) else ()
+
+
+def _unread(schemas: tuple[tuple[str, tuple[str, ...]], ...]) -> EnvironmentReading:
+    return EnvironmentReading({name: Tool(name, parameters=parameters, is_read=False) for name, parameters in schemas}, is_read=False)
 
 
 @lru_cache(maxsize=4096)
@@ -63,8 +78,8 @@ def _read(source: str, class_name: str, schemas: tuple[tuple[str, tuple[str, ...
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)} if tree else {}
     node = classes.get(class_name)
     if node is None:
-        return EnvironmentReading({name: Tool(name, parameters=parameters, is_read=False) for name, parameters in schemas}, is_read=False)
-    methods = {item.name: item for base in (*_bases(node, classes), node) for item in base.body if isinstance(item, ast.FunctionDef)}
+        return _unread(schemas)
+    methods = {item.name: item for base in (*_bases(node, classes), node) for item in base.body if isinstance(item, METHODS)}
     book = _Book(methods, classes)
     return EnvironmentReading({name: book.tool(name, parameters) for name, parameters in schemas}, book.fields)
 

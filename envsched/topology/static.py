@@ -115,7 +115,7 @@ def _record(collection: Any, identity: tuple[str, ...]) -> tuple[str | None, flo
         values = {str(key), *map(str, item.values())} if isinstance(item, Mapping) else {str(key), str(item)}
         share = sum(constant in values for constant in identity) / len(identity)
         if share > best[1]:
-            best = (key, share)
+            best = (None if key is None else str(key), share)
     return best
 
 

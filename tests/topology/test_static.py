@@ -1,5 +1,10 @@
 """The static extractor on small code of our own, and on the real slice."""
 
+import time
+from dataclasses import replace
+
+import pytest
+
 from envsched.pool import Pool
 from envsched.topology import Part, Phase, extract_static, task_sets
 from envsched.topology.schema import CheckKind
@@ -146,3 +151,22 @@ def test_a_pool_without_code_gets_records_from_its_words():
     topologies = extract_static(Pool.synthetic(3, 4, seed=2))
     assert all(topology.unread == (Part.CHECKS, Part.SOURCE, Part.STATE, Part.TOOLS) for topology in topologies.values())
     assert any(topology.execution.phases for topology in topologies.values())
+
+
+@pytest.mark.slow
+def test_2550_real_tasks_take_less_than_30_seconds(real_pool):
+    """As many tasks and environments as EnvScaler's RL pool, each with code of its own, so that nothing is read from a cache."""
+    used = [environment for environment in real_pool.environments if any(t.environment == environment.key for t in real_pool.tasks)]
+    environments, tasks = [], []
+    for m in range(51):
+        original = used[m % len(used)]
+        environments.append(replace(original, key=f"e{m}", source=f"{original.source}\n# {m}\n"))
+        ordinary = [task for task in real_pool.tasks if task.environment == original.key and len(task.checks) < 100]
+        for i in range(50):
+            task = ordinary[i % len(ordinary)]
+            checks = tuple(replace(check, source=f"{check.source}\n# {m} {i}\n") for check in task.checks)
+            tasks.append(replace(task, key=f"e{m}-t{i}", environment=f"e{m}", checks=checks))
+    pool = Pool(environments, tasks)
+    start = time.process_time()
+    assert len(extract_static(pool)) == 2550
+    assert time.process_time() - start < 30
