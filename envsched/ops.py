@@ -1,0 +1,86 @@
+"""Which implementation of the hot operations runs: the native library where one was built, numpy and torch otherwise.
+
+``ENVSCHED_BACKEND`` forces ``native`` or ``torch``; ``ENVSCHED_THREADS`` sets the number of threads of all native work.
+
+Letters: N tasks, M environments, D features, K slots.
+"""
+
+import logging
+import os
+from functools import cache
+
+import numpy as np
+
+from envsched.errors import ConfigError, MissingExtraError
+from kernels import native, reference
+
+_log = logging.getLogger(__name__)
+
+
+@cache
+def backend() -> str:
+    """``native`` or ``torch``, decided and logged once.
+
+    Raises:
+        ConfigError: ``ENVSCHED_BACKEND`` names neither.
+        MissingExtraError: it asks for a native library that is not there.
+    """
+    wanted = os.environ.get("ENVSCHED_BACKEND", "auto")
+    if wanted not in ("auto", "native", "torch"):
+        raise ConfigError(f"ENVSCHED_BACKEND: expected auto, native or torch; came {wanted!r}")
+    if wanted == "torch":
+        _log.info("graph operations run in torch, as ENVSCHED_BACKEND asks")
+        return "torch"
+    try:
+        level = native.library().level
+    except native.Unavailable as error:
+        if wanted == "native":
+            raise MissingExtraError(f"ENVSCHED_BACKEND is native, but {error}") from None
+        _log.info("graph operations run in torch: %s", error)
+        return "torch"
+    _log.info("graph operations run in the native library (%s)", level)
+    return "native"
+
+
+@cache
+def num_threads() -> int:
+    """Threads of native work: ``ENVSCHED_THREADS``, else ``OMP_NUM_THREADS``, else the processors this process may use."""
+    for name in ("ENVSCHED_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "")
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    return len(os.sched_getaffinity(0))
+
+
+def within_lists(vectors: np.ndarray, offsets: np.ndarray, num_slots: int) -> tuple[np.ndarray, np.ndarray]:
+    """The most similar other tasks of each task's environment, exact: rows int32 [N, K] (-1: none) and weights float32 [N, K].
+
+    Args:
+        vectors: float32 [N, D], unit or zero rows on the grid of ``Features``.
+        offsets: rows of each environment, int64 [M + 1].
+    """
+    if backend() == "native" and 0 < num_slots <= native.MAX_WITHIN:
+        return native.within(vectors, offsets, num_slots, num_threads())
+    return reference.within_lists(vectors, offsets, num_slots)
+
+
+def cross_lists(
+    vectors: np.ndarray, offsets: np.ndarray, num_slots: int, targets: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The most similar tasks of other environments, exact: rows int32 [T, K] (-1: none) and weights float32 [T, K].
+
+    Args:
+        targets: rows int64 [T]; none: all.
+    """
+    targets = np.arange(len(vectors)) if targets is None else targets
+    if backend() == "native" and native.has_int8() and num_slots > 0:
+        sizes = np.diff(offsets)
+        start, stop = np.repeat(offsets[:-1], sizes), np.repeat(offsets[1:], sizes)
+        row, weight = native.cross(native.Quantised(vectors, num_threads()), start, stop, targets, num_slots, num_threads())
+        return row.astype(np.int32), weight.astype(np.float32)
+    return reference.cross_lists(vectors, offsets, num_slots, targets)
+
+
+def reverse_lists(row: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lists [N, K] by source: pointer int64 [N + 1], target int32 [E], weight float32 [E], each source's targets ascending."""
+    return native.reverse(row, weight) if backend() == "native" else reference.reverse_lists(row, weight)

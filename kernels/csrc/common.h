@@ -1,0 +1,41 @@
+// Shared by all native ops. Letters: N tasks, M environments, D features, K slots.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+// Exact: features lie on a 2^-24 grid, so products and partial sums of unit rows fit a double in any order.
+static inline double exact_dot(const float* a, const float* b, int64_t D) {
+  double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+  int64_t d = 0;
+  for (; d + 8 <= D; d += 8)
+    for (int l = 0; l < 8; ++l) lane[l] += double(a[d + l]) * double(b[d + l]);
+  double sum = 0;
+  for (int l = 0; l < 8; ++l) sum += lane[l];
+  for (; d < D; ++d) sum += double(a[d]) * double(b[d]);
+  return sum;
+}
+
+static inline double clipped(double similarity) { return std::min(1.0, std::max(0.0, similarity)); }
+
+// A neighbour candidate; better: more similar, then lower row.
+struct Candidate {
+  double similarity;
+  int64_t row;
+};
+static inline bool better(const Candidate& a, const Candidate& b) {
+  return a.similarity > b.similarity || (a.similarity == b.similarity && a.row < b.row);
+}
+
+// The error of a float32 inner product of D terms of unit rows, summed in any order.
+static inline double float32_error(int64_t D) {
+  const double unit = double(D + 1) / (1 << 24);
+  return 1.01 * unit / (1 - unit);
+}

@@ -1,0 +1,170 @@
+"""The fast step against the rooms it stands in for: the timeline's predictions and the composed batch."""
+
+import numpy as np
+import pytest
+
+from envsched.config import SchedulerConfig
+from envsched.features import Features
+from envsched.graph import Relation
+from envsched.history import History
+from envsched.maintained import LargePool, StaticLists, build_lists
+from envsched.maintained.pool import group_variances
+from envsched.pool import Pool
+from envsched.predict import Forecast, build_predictor
+from envsched.select import Draws, Mix, Quotas, compose
+from envsched.types import RolloutRecord, Status
+from kernels import native
+from tests.graph.worlds import make_world
+
+pytestmark = pytest.mark.skipif(not native.is_built(), reason="no native library was built (python -m kernels.build)")
+
+
+class FixedGraph:
+    """Static lists in the place of observed ones."""
+
+    def __init__(self, lists: StaticLists) -> None:
+        self._lists = lists
+
+    @property
+    def within(self) -> Relation:
+        return self._lists.relation("within")
+
+    @property
+    def cross(self) -> Relation:
+        return self._lists.relation("cross")
+
+    def observe(self, rows) -> None:
+        pass
+
+    def reset(self) -> None:
+        pass
+
+
+def large_pool(sizes, config, seed=0, **world):
+    features, environment_of = make_world(sizes, seed, **world)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    lists = build_lists(features, offsets, config.num_within, config.num_cross)
+    return LargePool(features, offsets, lists, config, seed), environment_of
+
+
+@pytest.mark.parametrize("estimator", ["envsched", "paper"])
+def test_700_steps_equal_the_timeline_in_double_precision(estimator):
+    """Two rebases of the sums lie on the way (every 256 steps); relative error under 1e-6, as the backend promises."""
+    num_steps, batch = 700, 8
+    config = SchedulerConfig(estimator=estimator, batch_size=batch, num_within=3, num_cross=4)
+    source = Pool.synthetic(9, 7)
+    large, environment_of = large_pool([7] * 9, config, num_archetypes=20)
+    history = History(source, config)
+    lists = build_lists(large.features, large.evidence.offsets, config.num_within, config.num_cross)
+    forecast = Forecast(build_predictor(config, environment_of, 9), history, FixedGraph(lists), config)
+    generator = np.random.default_rng(0)
+    worst = 0.0
+    for step in range(num_steps):
+        if step % 50 == 0 or step in (1, 2, 3, 255, 256, 257, 513) or step == num_steps - 1:
+            prediction, score, _ = forecast.at(step)
+            ours = large.predict(step)
+            worst = max(worst, np.max(np.abs(ours - prediction.variance) / np.maximum(prediction.variance, 1e-3)))
+            calibration = large.pairs.calibration()
+            np.testing.assert_allclose(calibration(ours) / calibration.max_variance, score, rtol=1e-5, atol=1e-8)
+        hot = generator.integers(0, 63, size=1) if step % 100 < 50 else generator.integers(0, 10, size=1)
+        rows = np.unique(np.concatenate([hot, generator.choice(63, size=batch - 1, replace=False)]))
+        rewards = generator.integers(0, 5, size=(len(rows), 8)) / 4 * (generator.random((len(rows), 1)) < 0.8)
+        rewards[0, 5:] = np.nan
+        if step % 7 == 0:
+            rewards[1, 1:] = np.nan  # one valid rollout: an exposure without evidence
+        version = max(0, step - step % 3)
+        history.extend(record(source, row, step, version, values) for row, values in zip(rows, rewards, strict=True))
+        large.observe(step, rows, rewards, version)
+    assert large.evidence.base > 60
+    assert worst < 1e-6
+
+
+def record(pool, row, step, version, values):
+    status = tuple(Status.INFRA_ERROR if np.isnan(v) else Status.OK for v in values)
+    return RolloutRecord(pool.tasks[row].key, step, tuple(None if np.isnan(v) else float(v) for v in values), status, version)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "changes"),
+    [
+        ([50] * 51, {}),
+        ([50] * 51, {"estimator": "paper", "max_consecutive": 1}),
+        ([1, 90, 7, 30, 2] * 20, {"coverage_share": 0.25, "half_life": 24}),
+        ([20] * 40, {"coverage_share": 1.0, "coverage_explore": 1.0}),
+        ([50] * 51, {"coverage_share": 0.0, "calibrate": False, "window_steps": 1}),
+    ],
+)
+def test_batches_equal_the_composition_over_all_tasks(sizes, changes):
+    config = SchedulerConfig(**changes)
+    pool, _ = large_pool(sizes, config, seed=3, num_archetypes=200)
+    generator = np.random.default_rng(1)
+    solved = generator.beta(0.5, 0.5, size=sum(sizes))
+    quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
+    mix = Mix(config.batch_size, config.coverage_share, config.coverage_explore, config.similarity_penalty)
+    certified = 0
+    for step in range(30):
+        made = pool.select(step)
+        expected = compose(pool.candidates(step), quotas, mix, Draws(pool.seed, step))
+        assert made.rows.tolist() == [choice.row for choice in expected.choices], step
+        assert made.lanes == tuple(choice.lane for choice in expected.choices)
+        certified += made.certified
+        pool.observe(step, made.rows, generator.binomial(1, solved[made.rows, None].repeat(8, 1)).astype(float))
+    assert certified == 30
+
+
+def test_quotas_that_must_be_relaxed_are_relaxed_as_elsewhere():
+    config = SchedulerConfig(batch_size=16, max_per_environment=1)
+    pool, _ = large_pool([10] * 8, config)
+    made = pool.select(0)
+    assert len(set(made.rows.tolist())) == 16
+    pool.observe(0, made.rows, np.tile([0.0, 1.0], (16, 4)))
+    again = pool.select(1)
+    assert [relaxation.quota for relaxation in again.relaxed] == ["max_per_environment"]
+    assert len(set(again.rows.tolist())) == 16
+
+
+def test_all_tied_gives_a_batch_and_says_that_it_is_not_certified():
+    sizes = [1100] * 64
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(sum(sizes), 4))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    nobody, nothing = np.full((sum(sizes), 1), -1, np.int32), np.zeros((sum(sizes), 1), np.float32)
+    lists = StaticLists(nobody, nothing, nobody, nothing, "no neighbours")
+    config = SchedulerConfig(graph_shrinkage=1e12)
+    pool = LargePool(Features(vectors, vectors), offsets, lists, config)
+    first = pool.select(0)
+    pool.observe(0, first.rows, np.zeros((64, 8)))
+    made = pool.select(1)
+    assert len(set(made.rows.tolist())) == 64
+    assert not made.certified
+    assert 0 < made.gap <= config.similarity_penalty
+
+
+def test_state_is_small():
+    config = SchedulerConfig()
+    pool, _ = large_pool([50] * 200, config)
+    pool.select(0)
+    assert pool.evidence.nbytes / 10_000 <= 40
+
+
+def test_the_order_of_records_inside_a_step_leaves_no_trace():
+    config = SchedulerConfig(batch_size=16)
+    generator = np.random.default_rng(0)
+    rows, rewards = generator.permutation(200)[:16], generator.random((16, 8))
+    order = generator.permutation(16)
+    pools = [large_pool([10] * 20, config)[0] for _ in range(2)]
+    pools[0].observe(0, rows, rewards)
+    pools[1].observe(0, rows[order], rewards[order])
+    assert np.array_equal(pools[0].predict(1), pools[1].predict(1))
+
+
+def test_group_variances():
+    nan = np.nan
+    rewards = np.array([[0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5 + 1e-10], [1, nan, 0, nan], [1, nan, nan, nan]])
+    num_valid, variance = group_variances(rewards, ddof=1)
+    assert num_valid.tolist() == [4, 4, 2, 1]
+    np.testing.assert_allclose(variance[:3], [1 / 3, 0, 0.5])
+    assert variance[1] == 0
+    assert np.isnan(variance[3])
+    np.testing.assert_allclose(group_variances(rewards, ddof=0)[1][[0, 2]], [0.25, 0.25])
