@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
     group.command("static", help=_STATIC_HELP)(static)
     group.command("llm", help=_LLM_HELP)(llm)
     group.command("show", help=_SHOW_HELP)(show)
+    group.command("tools", help=_TOOLS_HELP)(tools)
     app.add_typer(group, name="topology")
 
 
@@ -66,6 +67,15 @@ Examples:
   envsched topology show topologies.jsonl
 
   envsched topology show topologies.jsonl --task TASK
+"""
+
+
+_TOOLS_HELP = """Print what the static extractor reads of an environment's tools: kinds, collections read and written, and whose
+output feeds their arguments.
+
+Examples:
+
+  envsched topology tools --pool bundled --environment bank
 """
 
 
@@ -134,6 +144,26 @@ def show(
     for key, topology in topologies.items():
         if task in (None, key):
             print(f"{key}: {topology.line()}")
+
+
+def tools(pool: PoolName, environment: Annotated[str, typer.Option("--environment", help="Whose tools.", metavar="KEY")]) -> None:
+    from envsched.pool.opening import open_pool
+    from envsched.topology import read_tools, tool_flows
+
+    opened = open_pool(pool)
+    known = [one.key for one in opened.environments]
+    if environment not in known:
+        raise ConfigError(f"--environment {environment!r}: pool {pool} has no such environment; its first is {known[0]!r}")
+    found = opened.environment(environment)
+    feeds: dict[str, dict[str, list[str]]] = {}
+    for taker, argument, giver in tool_flows(found):
+        feeds.setdefault(taker, {}).setdefault(argument, []).append(giver)
+    for tool in read_tools(found):
+        writes = ", ".join(f"{kind} {key}" for key, kind in sorted(tool.effects)) or "nothing"
+        kinds, reads = " + ".join(sorted(tool.kinds)) or "unread", ", ".join(sorted(tool.reads)) or "nothing"
+        print(f"{tool.name}: {kinds}; reads {reads}; writes {writes}")
+        for argument, givers in feeds.get(tool.name, {}).items():
+            print(f"  {argument} from {', '.join(givers)}")
 
 
 def _key(base_url: str | None) -> str:

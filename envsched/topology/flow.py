@@ -12,10 +12,16 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from envsched.topology.schema import WRITES, Phase
-from envsched.topology.source import EnvironmentReading
+from envsched.topology.source import EnvironmentReading, read_environment
+from envsched.types import Environment
 
 MAX_DEPTH = 99
 IDENTIFIER_ENDINGS = ("_id", "id", "_key", "_code", "_number")
+
+
+def tool_flows(environment: Environment) -> list[tuple[str, str, str]]:
+    """(tool, argument, tool whose output shows it) for every identifier argument in an environment, sorted."""
+    return Flow(read_environment(environment)).feeds()
 
 
 class Flow:

@@ -14,6 +14,7 @@ SNAPSHOTS = {"dict", "copy", "deepcopy"}
 MEASURES = {"len", "sum", "min", "max", "round", "Counter", "mean", "median"}
 TRUTHS = {"bool", "any", "all", "isinstance", "startswith", "endswith"}
 OUTCOME_FIELDS = {"success", "message", "error"}
+RESULT_FIELD = "data"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class MethodReading:
         self.effects: set[tuple[str, Phase]] = set()
         self.reads: set[str] = set()
         self.returned: set[Part] = set()
-        self.shown: set[str] = set()
+        self.shown: set[str] = set()  # fields of the answer's own making
+        self.fields_of: dict[str, set[str]] = {}  # name -> fields of the dicts that it holds
         self.answers: list[Phase] = []
         self.loops = False
 
@@ -125,6 +127,7 @@ class MethodReading:
         match target:
             case ast.Name(id=name):
                 self.values[name] = found
+                self.fields_of[name] = self.fields_in(value)
                 nature = self.nature(value)
                 if nature is None:
                     self.natures.pop(name, None)
@@ -267,6 +270,9 @@ class MethodReading:
         return None
 
     def method_call(self, owner: Value, name: str, node: ast.Call, arguments: list[Value]) -> Value:
+        if name in ADDERS and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            held = self.fields_of.setdefault(node.func.value.id, set())
+            held.update(*(self.fields_in(argument) for argument in node.args))
         if name in ("copy", "deepcopy") and (isinstance(owner, Part) or arguments):
             return FRESH
         if not isinstance(owner, Part):
@@ -320,15 +326,24 @@ class MethodReading:
         if not isinstance(value, ast.Dict):
             self.answers += [nature] if (nature := self.nature(value)) else []
             return
+        self.shown |= self.fields_in(value) - OUTCOME_FIELDS - {RESULT_FIELD}
         for key, item in zip(value.keys, value.values, strict=True):
             name = key.value if isinstance(key, ast.Constant) else None
             if name in OUTCOME_FIELDS:
                 continue
-            if isinstance(name, str) and name != "data":
-                self.shown.add(name)
             if isinstance(part := self.value(item), Part):
                 self.returned.add(part)
             self.answers.append(self.nature(item) or Phase.LOOK_UP)
+
+    def fields_in(self, value: ast.expr) -> set[str]:
+        """Fields of the dicts made in an expression, and of those that its names hold."""
+        fields: set[str] = set()
+        for node in ast.walk(value):
+            if isinstance(node, ast.Dict):
+                fields |= {key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+            elif isinstance(node, ast.Name):
+                fields |= self.fields_of.get(node.id, set())
+        return fields
 
     def nature(self, node: ast.expr) -> Phase | None:
         """Whether an expression is a truth value, a measure over items, or neither."""

@@ -63,6 +63,12 @@ def read_environment(environment: Environment) -> EnvironmentReading:
         return _unread(required)
 
 
+def read_tools(environment: Environment) -> list[Tool]:
+    """What each tool of an environment does, in the environment's order."""
+    reading = read_environment(environment)
+    return [reading.tools[name] for name in environment.tool_names]
+
+
 def _required(schema: Any) -> tuple[str, ...]:
     names = schema.get("required") if isinstance(schema, dict) else None
     return tuple(map(str, names)) if isinstance(names, list) else ()

@@ -156,3 +156,12 @@ def test_all_real_environments_are_read(real_pool: Pool):
     tools = [tool for reading in readings for tool in reading.tools.values()]
     assert len(tools) == 850
     assert all(tool.is_read and tool.kinds for tool in tools)
+
+
+def test_fields_of_an_answers_own_making_are_shown():
+    assert {"box_id", "label"} <= made_of(
+        "found = [{'box_id': k, **b} for k, b in self.boxes.items()]\nreturn {'success': True, 'data': found}"
+    ).yields
+    body = "found = []\nfor k in self.boxes:\n    found.append({'key': k})\nreturn {'success': True, 'data': found}"
+    assert "key" in made_of(body).yields
+    assert not {"success", "data", "message"} & made_of(body).yields
