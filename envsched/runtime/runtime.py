@@ -190,6 +190,7 @@ class EnvironmentRuntime:
         if task.key not in worker.known_tasks:
             environment = self.pool.environment(task.environment)
             order["payload"] = {
+                "environment": environment.key,
                 "source": environment.source,
                 "class_name": environment.class_name,
                 "initial_state": json.dumps(task.initial_state),

@@ -131,7 +131,12 @@ got = born
     Attack("namespaces", READ, "import ctypes; got = ctypes.CDLL(None).unshare(0x10000000) == 0 or 1 / 0"),
     Attack("chroot", READ, "import os; os.mkdir('deep'); os.chroot('deep'); got = os.listdir('/')", needs_root=True),
     Attack("become_root", READ, "import os; os.setuid(0); got = os.getuid()", needs_root=True),
-    Attack("mount", READ, "import ctypes; got = ctypes.CDLL(None).mount(b'x', b'.', b'tmpfs', 0, None) == 0 or 1 / 0", needs_root=True),
+    Attack(
+        "mount",
+        READ,
+        "import ctypes; c = ctypes.CDLL(None); got = c.mount(b'x', b'.', b'tmpfs', 0, None) == 0 or 1 / 0\nc.umount2(b'.', 2)",
+        needs_root=True,
+    ),
     Attack(
         "trace_the_worker",
         READ,

@@ -8,15 +8,9 @@ import copy
 from types import CodeType
 from typing import Any
 
+from .words import describe
+
 RAISED, NOT_BOOLEAN, MISSING, INVALID, MUTATED = "raised", "not_boolean", "no_check_func", "does_not_compile", "mutates_state"
-
-
-def compile_check(source: str, position: int) -> CodeType | str:
-    """Code of a check, or the words that say why it has none."""
-    try:
-        return compile(source, f"<check {position}>", "exec")
-    except Exception as error:
-        return describe(error)
 
 
 def run_checks(
@@ -66,11 +60,3 @@ def _equal(left: Any, right: Any) -> bool:
         return bool(left == right)
     except Exception:
         return False
-
-
-def describe(error: BaseException) -> str:
-    """``TypeError: words``, at most 500 characters, whatever the exception's own ``__str__`` does."""
-    try:
-        return f"{type(error).__name__}: {error}"[:500]
-    except Exception:
-        return type(error).__name__

@@ -18,8 +18,7 @@ TICK_NS = 1_000_000
 class VirtualClock:
     """Nanoseconds since the epoch that only reading and sleeping move."""
 
-    def __init__(self, start: float) -> None:
-        self.now_ns = round(start * 1e9)
+    now_ns = 0
 
     def read_ns(self) -> int:
         self.now_ns += TICK_NS
@@ -34,12 +33,24 @@ class VirtualClock:
         self.now_ns += round(seconds * 1e9)
 
 
-def make_deterministic(seed: int, start: float) -> None:
-    """Replace every source of time and chance in this process; called once, after the fork of an episode."""
-    clock = VirtualClock(start)
-    _replace_time(clock)
-    _replace_datetime(clock)
-    _replace_entropy(seed)
+class Determinism:
+    """Takes the place of every source of time and chance in this process, for good; ``begin`` sets them for an episode.
+
+    The worker makes it once and its forks inherit it.
+    """
+
+    def __init__(self) -> None:
+        self._clock = VirtualClock()
+        self._entropy = random.Random()
+        _replace_time(self._clock)
+        _replace_datetime(self._clock)
+        _replace_entropy(self._entropy)
+
+    def begin(self, seed: int, start: float) -> None:
+        """Time starts at ``start`` (seconds since the epoch), chance follows from ``seed``."""
+        self._clock.now_ns = round(start * 1e9)
+        self._entropy.seed(seed)
+        random.seed(seed)
 
 
 def _replace_time(clock: VirtualClock) -> None:
@@ -68,9 +79,7 @@ def _replace_datetime(clock: VirtualClock) -> None:
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(datetime.datetime))
 
 
-def _replace_entropy(seed: int) -> None:
-    source = random.Random(f"entropy {seed}")
-    random.seed(seed)
+def _replace_entropy(source: random.Random) -> None:
     os.urandom = source.randbytes
     random._urandom = source.randbytes  # what SystemRandom, and so ``secrets``, reads
     uuid._generate_time_safe = uuid._UuidCreate = None  # uuid1 in plain Python, from the clock above

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from .checks import compile_check, describe, run_checks
+from .checks import run_checks
+from .words import describe
 
 
 @dataclass
@@ -25,24 +26,6 @@ class Blueprint:
     initial_state: str  # JSON text, decoded anew per episode
     checks: list[CodeType | str]
     reads_initial_state: bool
-
-    @classmethod
-    def of(cls, payload: dict[str, Any]) -> "Blueprint":
-        sources = payload["checks"]
-        return cls(
-            environment=compile_environment(payload["source"]),
-            class_name=payload["class_name"],
-            initial_state=payload["initial_state"],
-            checks=[compile_check(source, position) for position, source in enumerate(sources)],
-            reads_initial_state=any("initial_state" in source for source in sources),
-        )
-
-
-def compile_environment(source: str) -> CodeType | str:
-    try:
-        return compile(source, "<environment>", "exec")
-    except Exception as error:
-        return describe(error)
 
 
 class Instance:

@@ -12,10 +12,12 @@ import shutil
 import signal
 import socket
 import sys
-from typing import Any
+from types import CodeType
+from typing import Any, NoReturn
 
 from . import frames
-from .determinism import make_deterministic
+from .compiling import compile_in_fork
+from .determinism import Determinism
 from .instance import Blueprint, Instance, silence
 from .sandbox import Walls, enter_episode, enter_worker, probe_episode, writable_folder
 
@@ -28,12 +30,17 @@ _EARLY = (
 
 
 class Worker:
-    """Blueprints by task key, process ids by episode number; each episode has a folder of its own under ``folder``."""
+    """Code by environment key, blueprints by task key, process ids by episode number.
+
+    Each episode has a folder of its own under ``folder``.
+    """
 
     def __init__(self, control: socket.socket, settings: dict[str, Any], folder: str) -> None:
         self.control = control
         self.settings = settings
         self.folder = folder
+        self.determinism = Determinism()
+        self.environments: dict[str, CodeType | str] = {}
         self.blueprints: dict[str, Blueprint] = {}
         self.process_of: dict[int, int] = {}
 
@@ -64,30 +71,44 @@ class Worker:
             return
         if process == 0:
             self.control.close()
-            run_episode(episode_socket, blueprint, order, self.settings, folder)
+            self._run_episode(episode_socket, blueprint, order, folder)
         self.process_of[order["episode"]] = process
         episode_socket.close()
 
-    def _blueprint(self, order: dict[str, Any]) -> Blueprint:
-        if "payload" in order:
-            self._try_to_compile(order["payload"])
-            self.blueprints[order["task"]] = Blueprint.of(order["payload"])
-        return self.blueprints[order["task"]]
+    def _run_episode(self, stream: socket.socket, blueprint: Blueprint, order: dict[str, Any], folder: str) -> NoReturn:
+        """The life of an episode's process."""
+        code = 1
+        try:
+            os.chdir(folder)
+            os.environ["TMPDIR"] = folder
+            if self.settings["sandbox"] != "off":
+                enter_episode(self.settings, folder)
+            silence()
+            self.determinism.begin(order["seed"], order["start"])
+            _answer_requests(stream, Instance(blueprint, self.settings["result_chars"]))
+            code = 0
+        except BaseException as error:
+            stream.sendall(frames.pack({"ok": False, "text": f"{type(error).__name__}: {error}"}))
+        finally:
+            os._exit(code)
 
-    def _try_to_compile(self, payload: dict[str, Any]) -> None:
-        """Source that crashes the compiler must not take the worker, and every episode under it, along."""
-        process = os.fork()
-        if process == 0:
-            try:
-                if self.settings["sandbox"] != "off":
-                    enter_episode(self.settings, self.folder)
-                Blueprint.of(payload)
-                os._exit(0)
-            finally:
-                os._exit(1)
-        _, status = os.waitpid(process, 0)
-        if status != 0:
-            raise RuntimeError(f"compiling the source ended its process (status {status})")
+    def _blueprint(self, order: dict[str, Any]) -> Blueprint:
+        """Compiled when the order brings the task's sources, which it does the first time."""
+        payload = order.get("payload")
+        if payload:
+            key, sources = payload["environment"], payload["checks"]
+            first = [] if key in self.environments else [payload["source"]]
+            codes = compile_in_fork([*first, *sources], self.settings["memory_mb"])
+            if first:
+                self.environments[key] = codes.pop(0)
+            reads_initial_state = any("initial_state" in source for source in sources)
+            environment = self.environments[key]
+            self.blueprints[order["task"]] = Blueprint(
+                environment, payload["class_name"], payload["initial_state"], codes, reads_initial_state
+            )
+        if order["task"] not in self.blueprints:
+            raise RuntimeError("compiling the source ended its process")
+        return self.blueprints[order["task"]]
 
     def _folder_of(self, episode: int) -> str:
         return f"{self.folder}/episode-{episode}"
@@ -115,24 +136,6 @@ class Worker:
             for episode in [episode for episode, other in self.process_of.items() if other == process]:
                 del self.process_of[episode]
                 _remove(self._folder_of(episode))
-
-
-def run_episode(stream: socket.socket, blueprint: Blueprint, order: dict[str, Any], settings: dict[str, Any], folder: str) -> None:
-    """The life of an episode's process; never returns."""
-    code = 1
-    try:
-        os.chdir(folder)
-        os.environ["TMPDIR"] = folder
-        if settings["sandbox"] != "off":
-            enter_episode(settings, folder)
-        silence()
-        make_deterministic(order["seed"], order["start"])
-        _answer_requests(stream, Instance(blueprint, settings["result_chars"]))
-        code = 0
-    except BaseException as error:
-        stream.sendall(frames.pack({"ok": False, "text": f"{type(error).__name__}: {error}"}))
-    finally:
-        os._exit(code)
 
 
 def _answer_requests(stream: socket.socket, instance: Instance) -> None:
@@ -185,9 +188,7 @@ def main() -> None:
     if settings["sandbox"] != "off":
         walls = enter_worker(settings, folder)
         folder = writable_folder(walls, folder)
-        inner = probe_episode(settings, folder)
-        walls.standing += inner.standing
-        walls.missing |= inner.missing
+        walls.join(probe_episode(settings, folder))
     control.sendall(frames.pack({"standing": walls.standing, "missing": walls.missing}))
     os.dup2(null, 2)
     os.close(null)

@@ -1,5 +1,6 @@
 """Namespaces, a root folder of our own, and a user without rights."""
 
+import functools
 import os
 import sysconfig
 
@@ -10,8 +11,8 @@ _PRIVATE = system.CLONE_NEWNS | system.CLONE_NEWPID | system.CLONE_NEWNET | syst
 _KEPT_FLAGS = system.MS_NOSUID | system.MS_NODEV | system.MS_NOEXEC
 
 
-def enter_namespaces() -> None:
-    """Mounts, processes, network, IPC and host name of our own; a user namespace too where we are not root.
+def enter_namespaces(user: int) -> None:
+    """Mounts, processes, network, IPC and host name of our own; a user namespace too where we may not do that as we are.
 
     The caller's next fork is process 1 of the new namespace.
 
@@ -21,6 +22,9 @@ def enter_namespaces() -> None:
     try:
         system.unshare(_PRIVATE)
     except PermissionError:
+        if os.geteuid() == 0 and user != 0:  # a root without rights to mount: the user namespace must not map the real root's number
+            _leave_root(user)
+            system.prctl(system.PR_SET_DUMPABLE, 1)  # or the maps below would belong to root
         user, group = os.geteuid(), os.getegid()
         system.unshare(system.CLONE_NEWUSER | _PRIVATE)
         _write("/proc/self/setgroups", "deny")
@@ -29,6 +33,7 @@ def enter_namespaces() -> None:
     system.mount("none", "/", "", system.MS_REC | system.MS_PRIVATE)
 
 
+@functools.cache
 def readable_folders() -> list[str]:
     """What an environment may read: Python's standard library and the time zones."""
     paths = sysconfig.get_paths()
@@ -59,22 +64,29 @@ def enter_root(folder: str, size_mb: int, owner: int) -> None:
 
 def become_unprivileged(user: int) -> None:
     """Leave root behind; a process that never was root only gives up what the user namespace gave it."""
-    if os.geteuid() == 0:
-        os.setgroups([])
-        os.setresgid(user, user, user)
-        os.setresuid(user, user, user)
+    if os.geteuid() == 0 and user != 0:
+        _leave_root(user)
     system.drop_capabilities()
-    assert os.geteuid() != 0
+    if os.geteuid() == 0:
+        raise OSError("no user but root is mapped here")
 
 
 def unprivileged_user() -> int:
-    """The user to become: ourselves unless root. A number that no other process has, where the machine allows any."""
+    """The user to become: ourselves unless root. A number that no other process has, where this machine maps it."""
     if os.geteuid() != 0:
         return os.geteuid()
     with open("/proc/self/uid_map") as stream:
-        mapped = sum(int(line.split()[2]) for line in stream)
-    wanted = 1_500_000_000 + os.getpid()
-    return wanted if mapped > wanted else UNPRIVILEGED
+        ranges = [tuple(map(int, line.split())) for line in stream]
+    for wanted in (1_500_000_000 + os.getpid(), UNPRIVILEGED):
+        if any(first <= wanted < first + length for first, _, length in ranges):
+            return wanted
+    return 0
+
+
+def _leave_root(user: int) -> None:
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
 
 
 def _bind_readonly(source: str, target: str) -> None:

@@ -13,15 +13,20 @@ from typing import Any
 
 from . import landlock, namespaces, seccomp, system
 
-WORKER_WALLS, EPISODE_WALLS = ("namespaces", "chroot", "setuid"), ("limits", "landlock", "seccomp")
+EPISODE_WALLS = ("limits", "landlock", "seccomp")
 
 
 class Walls:
-    """Protections by name: ``standing`` names them, ``missing`` says why one is not."""
+    """Protections by name: ``standing`` names them, ``missing`` says why one is not; a wall of two parts needs both."""
 
     def __init__(self) -> None:
         self.standing: list[str] = []
         self.missing: dict[str, str] = {}
+
+    def join(self, inner: "Walls") -> None:
+        """The episode's walls beside the worker's."""
+        self.missing |= inner.missing
+        self.standing = [name for name in dict.fromkeys(self.standing + inner.standing) if name not in self.missing]
 
     def raise_wall(self, name: str, action: Callable[[], None]) -> bool:
         try:
@@ -37,15 +42,18 @@ def enter_worker(settings: dict[str, Any], folder: str) -> Walls:
     """Namespaces, own root, unprivileged user. Returns in a child: its parent stays behind only to wait for it."""
     walls = Walls()
     user = namespaces.unprivileged_user()
-    if walls.raise_wall("namespaces", namespaces.enter_namespaces):
+    if os.geteuid() == 0:
+        os.chown(folder, user, user)
+    if walls.raise_wall("namespaces", lambda: namespaces.enter_namespaces(user)):
         _continue_as_first_process()
         walls.raise_wall("chroot", lambda: namespaces.enter_root(folder, settings["folder_mb"], user))
     else:
         walls.missing["chroot"] = "needs namespaces"
-    if "chroot" not in walls.standing and os.geteuid() == 0:
-        os.chown(folder, user, user)
     walls.raise_wall("setuid", lambda: namespaces.become_unprivileged(user))
     _end_with_parent()
+    _gain_nothing()
+    namespaces.readable_folders()  # looked for once, here; the processes to come inherit it
+    walls.raise_wall("seccomp", seccomp.restrict_worker)
     return walls
 
 
@@ -57,10 +65,11 @@ def writable_folder(walls: Walls, folder: str) -> str:
 def enter_episode(settings: dict[str, Any], folder: str) -> Walls:
     """Resource limits, Landlock, seccomp; ``folder`` is the episode's own."""
     walls = Walls()
-    _end_with_parent()
+    if os.getppid() != 1:  # process 1 of a namespace takes all others along when it ends
+        _end_with_parent()
     walls.raise_wall("limits", lambda: _limit(settings))
     walls.raise_wall("landlock", lambda: landlock.restrict(namespaces.readable_folders(), [folder]))
-    walls.raise_wall("seccomp", seccomp.allow_only_known)
+    walls.raise_wall("seccomp", seccomp.restrict_episode)
     return walls
 
 
@@ -98,9 +107,13 @@ def _limit(settings: dict[str, Any]) -> None:
 
 
 def _end_with_parent() -> None:
-    """Die when the parent does, can't be traced, can't gain rights by running a program."""
     if sys.platform.startswith("linux"):
         system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _gain_nothing() -> None:
+    """No tracing by others, no rights by running a program; both pass on to forks."""
+    if sys.platform.startswith("linux"):
         system.prctl(system.PR_SET_DUMPABLE, 0)
         system.prctl(system.PR_SET_NO_NEW_PRIVS, 1)
 

@@ -1,7 +1,8 @@
 """Seccomp: the system calls that an environment's process may make; every other answers EPERM.
 
 A list of what is allowed, so that a call which a newer kernel brings is denied: no sockets, no processes or threads, no
-programs, no tracing, no mounts, no signals to others.
+programs, no tracing, no mounts, no signals to others. The long filter is installed once, in the worker; an episode's
+process inherits it and adds a short one that takes away what only the worker needs.
 """
 
 import ctypes
@@ -54,6 +55,11 @@ ALLOWED = {
     # the end
     "exit": (60, 93), "exit_group": (231, 94),
 }
+WORKER_ONLY = {
+    "clone": (56, 220), "clone3": (435, 435), "fork": (57, None), "vfork": (58, None), "kill": (62, 129), "tgkill": (234, 131),
+    "prctl": (157, 167), "seccomp": (317, 277), "sendmsg": (46, 211), "recvmsg": (47, 212),
+    "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445), "landlock_restrict_self": (446, 446),
+}
 # fmt: on
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}  # audit name, column of ALLOWED
 
@@ -67,30 +73,47 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def allow_only_known() -> None:
-    """Install the filter on this process for good.
+def restrict_worker() -> None:
+    """Deny all but ``ALLOWED`` and ``WORKER_ONLY`` to this process and those after it, for good.
 
     Raises:
         OSError: the kernel has no seccomp filters, or we know no numbers for this machine.
     """
-    instructions = _instructions()
-    program = _Program(len(instructions) // 8, instructions)
-    system.prctl(system.PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(program))
-
-
-def _instructions() -> bytes:
-    machine = os.uname().machine
-    if machine not in _ARCHITECTURES:
-        raise OSError(f"no list of system calls for {machine}")
-    audit, column = _ARCHITECTURES[machine]
-    numbers = sorted(row[column] for row in ALLOWED.values() if row[column] is not None)
+    audit, allowed = _numbers({**ALLOWED, **WORKER_ONLY})
     lines = [
         (_LOAD_WORD, 0, 0, _ARCHITECTURE_AT),
         (_JUMP_EQUAL, 1, 0, audit),  # another architecture's numbers mean other calls
         (_RETURN, 0, 0, _KILL),
         (_LOAD_WORD, 0, 0, _NUMBER_AT),
     ]
-    for position, number in enumerate(numbers):
-        lines.append((_JUMP_EQUAL, len(numbers) - position, 0, number))
-    lines += [(_RETURN, 0, 0, _DENY), (_RETURN, 0, 0, _ALLOW)]
-    return b"".join(struct.pack("HBBI", *line) for line in lines)
+    _install([*lines, *_verdict(allowed, matched=_ALLOW, other=_DENY)])
+
+
+def restrict_episode() -> None:
+    """Deny ``WORKER_ONLY`` as well.
+
+    Raises:
+        OSError: as in ``restrict_worker``.
+    """
+    _, denied = _numbers(WORKER_ONLY)
+    _install([(_LOAD_WORD, 0, 0, _NUMBER_AT), *_verdict(denied, matched=_DENY, other=_ALLOW)])
+
+
+def _verdict(numbers: list[int], matched: int, other: int) -> list[tuple[int, int, int, int]]:
+    """Jump to the last line on a number of the list; the line before it is for all others."""
+    jumps = [(_JUMP_EQUAL, len(numbers) - position, 0, number) for position, number in enumerate(numbers)]
+    return [*jumps, (_RETURN, 0, 0, other), (_RETURN, 0, 0, matched)]
+
+
+def _numbers(table: dict[str, tuple[int, int | None]]) -> tuple[int, list[int]]:
+    machine = os.uname().machine
+    if machine not in _ARCHITECTURES:
+        raise OSError(f"no list of system calls for {machine}")
+    audit, column = _ARCHITECTURES[machine]
+    return audit, sorted(row[column] for row in table.values() if row[column] is not None)
+
+
+def _install(lines: list[tuple[int, int, int, int]]) -> None:
+    instructions = b"".join(struct.pack("HBBI", *line) for line in lines)
+    program = _Program(len(lines), instructions)
+    system.prctl(system.PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(program))
