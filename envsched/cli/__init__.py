@@ -12,7 +12,7 @@ import typer
 import envsched
 from envsched.errors import EnvschedError
 
-COMMANDS = ("pool", "topology", "graph", "select", "audit")  # modules of this package, in the order of --help
+COMMANDS = ("pool", "topology", "graph", "select", "audit", "simulate", "replay")  # modules of this package, in the order of --help
 
 
 def build_app() -> typer.Typer:
