@@ -130,13 +130,27 @@ class TrainConfig(Section):
     system_prompt: Literal["environment", "none"] = Field(default="environment", description="what is said before the task")
 
     max_device_batch: int = Field(default=8, ge=1, description="most rollouts of one forward and backward on a device")
-    precision: Literal["bf16", "fp32"] = Field(default="bf16", description="type of the policy's weights and activations")
+    precision: Literal["bf16", "fp32"] = Field(default="bf16", description="type of activations; weights and optimizer stay fp32")
     gradient_checkpointing: bool = Field(default=True, description="recompute activations to save memory")
     device: Literal["auto", "cpu"] = Field(default="auto", description="auto: CUDA where there is one")
 
     checkpoint_every: int = Field(default=20, ge=1, description="steps between checkpoints; the last step always has one")
     keep_checkpoints: int = Field(default=2, ge=1, description="newest checkpoints that stay on disk")
     trackers: tuple[str, ...] = Field(default=("tensorboard",), description="where metrics go beside logs/metrics.jsonl")
+
+
+class VllmConfig(Section):
+    """Whether and how vLLM writes the rollouts; transformers writes them otherwise."""
+
+    mode: Literal["off", "colocate", "server"] = Field(default="off", description="an engine per training device, or a server")
+    tensor_parallel: int = Field(default=1, ge=1, description="devices that share one colocated engine")
+    memory_share: float = Field(default=0.3, gt=0, lt=1, description="of a device, for a colocated engine's weights and cache")
+    max_model_tokens: int | None = Field(default=None, ge=16, description="prompt and episode together; none: the model's own limit")
+    host: str = Field(default="127.0.0.1", description="of the server")
+    port: int = Field(default=8000, ge=1, le=65535, description="of the server")
+    server_seconds: float = Field(default=600, gt=0, description="how long to wait for the server to come up")
+    speculation: Literal["off", "ngram", "suffix"] = Field(default="off", description="drafts without a second model (colocate)")
+    speculative_tokens: int = Field(default=4, ge=1, description="tokens drafted at a time")
 
 
 class Config(Section):
@@ -146,6 +160,7 @@ class Config(Section):
     features: FeatureConfig = FeatureConfig()
     runtime: RuntimeConfig = RuntimeConfig()
     train: TrainConfig = TrainConfig()
+    vllm: VllmConfig = VllmConfig()
 
 
 def load_config(path: Path | str | None = None, overrides: Mapping[str, Any] | Iterable[str] = ()) -> Config:

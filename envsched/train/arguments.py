@@ -20,7 +20,7 @@ def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: 
         checkpoints: transformers writes ``checkpoint-K`` under it.
         logs: trackers that write files write them here.
     """
-    t = config.train
+    t, v = config.train, config.vllm
     on_cpu = t.device == "cpu" or not torch.cuda.is_available()
     os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(logs))
     return GRPOConfig(
@@ -28,7 +28,7 @@ def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: 
         seed=t.seed,
         use_cpu=on_cpu,
         bf16=t.precision == "bf16",
-        model_init_kwargs={"dtype": "bfloat16" if t.precision == "bf16" else "float32"},
+        model_init_kwargs={"dtype": "float32"},  # a step of 1e-6 is lost in bf16 weights; bf16 is for the activations
         per_device_train_batch_size=geometry.device_batch,
         gradient_accumulation_steps=geometry.accumulation,
         num_generations=geometry.group_size,
@@ -43,7 +43,14 @@ def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: 
         temperature=t.temperature,
         max_completion_length=t.max_completion_tokens,
         max_tool_calling_iterations=t.max_turns,
-        generation_kwargs=_turn_budget(t.max_turn_tokens),
+        generation_kwargs=_turn_budget(t.max_turn_tokens, v.mode),
+        use_vllm=v.mode != "off",
+        vllm_mode="colocate" if v.mode == "off" else v.mode,
+        vllm_gpu_memory_utilization=v.memory_share,
+        vllm_max_model_length=v.max_model_tokens,
+        vllm_server_host=v.host,
+        vllm_server_port=v.port,
+        vllm_server_timeout=v.server_seconds,
         chat_template_kwargs={"enable_thinking": t.thinking},
         gradient_checkpointing=t.gradient_checkpointing,
         save_strategy="steps",
@@ -55,5 +62,6 @@ def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: 
     )
 
 
-def _turn_budget(tokens: int | None) -> dict[str, Any] | None:
-    return None if tokens is None else {"max_new_tokens": tokens}
+def _turn_budget(tokens: int | None, engine: str) -> dict[str, Any] | None:
+    """The budget of one turn under the name that transformers or vLLM has for it."""
+    return None if tokens is None else {"max_new_tokens" if engine == "off" else "max_tokens": tokens}

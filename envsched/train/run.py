@@ -17,6 +17,7 @@ from envsched.runtime import EnvironmentRuntime
 from envsched.train.arguments import grpo_arguments
 from envsched.train.checkpoints import read_seal
 from envsched.train.collectives import from_rank_0
+from envsched.train.combinations import refuse_impossible, sharding_of
 from envsched.train.preparation import geometry_of, scheduler_of
 from envsched.train.rounds import Rounds
 from envsched.train.run_directory import RunDirectory
@@ -49,7 +50,9 @@ def train(
         StateError: the ranks disagree, or files of the run to resume are missing or altered.
     """
     run, pool = RunDirectory(run_dir), open_pool(config.train.pool)
-    geometry = geometry_of(config, int(os.environ.get("WORLD_SIZE", "1")))
+    world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    geometry = geometry_of(config, world_size)
+    refuse_impossible(config, world_size, sharding_of(os.environ))
     args = grpo_arguments(config, geometry, run.checkpoints, run.folder / "logs")
     first_step, checkpoint = from_rank_0(lambda: _open(run, config, pool, resume))
     if args.process_index == 0:

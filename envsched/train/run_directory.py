@@ -20,7 +20,11 @@ from envsched.errors import ConfigError, StateError
 from envsched.files import digest, read_lines, write_atomically
 from envsched.train.checkpoints import sealed_checkpoints, unsealed_checkpoints
 
-STEP_FILES = ("selector/task_manifest.step_{}.json", "selector/input_audit.step_{}.json", "rollouts/step_{}.jsonl")
+STEP_FILES = {  # by the first number that a checkpoint after K steps does not know, less K: it vouches for its own inputs
+    "selector/task_manifest.step_{}.json": 0,
+    "selector/input_audit.step_{}.json": 1,
+    "rollouts/step_{}.jsonl": 0,
+}
 MAY_CHANGE = frozenset(  # what a resumed run may set otherwise: how long, how often, where; never what is learned from
     ("max_steps", "max_device_batch", "gradient_checkpointing", "device", "checkpoint_every", "keep_checkpoints", "trackers")
 )
@@ -91,11 +95,11 @@ class RunDirectory:
 
     def _files_from(self, step: int) -> list[Path]:
         found = []
-        for pattern in STEP_FILES:
+        for pattern, offset in STEP_FILES.items():
             head, tail = pattern.split("{}")
             for path in self.folder.glob(pattern.format("*")):
                 number = path.relative_to(self.folder).as_posix().removeprefix(head).removesuffix(tail)
-                if number.isdigit() and int(number) >= step:
+                if number.isdigit() and int(number) >= step + (offset if step else 0):
                     found.append(path)
         return sorted(found)
 

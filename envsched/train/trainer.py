@@ -22,16 +22,24 @@ from envsched.runtime import CheckReport, EnvironmentRuntime
 from envsched.train.attempts import Attempt, records_of
 from envsched.train.collectives import from_rank_0, refuse_disagreement
 from envsched.train.environments import proxies_of, schemas_of
+from envsched.train.lockstep import LockstepToolLoop
 from envsched.train.prompts import messages_of
 from envsched.train.rounds import Rounds
 from envsched.types import Status, Task
 
-SEAMS = ("_generate_and_score_completions", "_calculate_rewards", "_generate", "_generate_single_turn", "_save_checkpoint")
+SEAMS = (
+    "_generate_and_score_completions",
+    "_calculate_rewards",
+    "_generate",
+    "_generate_single_turn",
+    "_tool_call_loop",
+    "_save_checkpoint",
+)
 
 RewardRule = Callable[[Attempt], float | None]
 
 
-class ScheduledGRPOTrainer(GRPOTrainer):
+class ScheduledGRPOTrainer(LockstepToolLoop, GRPOTrainer):
     """``trl.GRPOTrainer`` that asks a scheduler for the tasks of each optimizer step.
 
     Args:

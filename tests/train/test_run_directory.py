@@ -62,7 +62,8 @@ def test_rewind_sets_aside_what_the_checkpoint_does_not_know(tmp_path):
     shelf = run.folder / "superseded" / "1"
     assert (shelf / "rollouts/step_4.jsonl").read_text() == "rollouts 4"
     assert (shelf / "selector/task_manifest.step_3.json").read_text() == "manifest 3"
-    assert (shelf / "selector/input_audit.step_3.json").exists()
+    assert (shelf / "selector/input_audit.step_4.json").exists()
+    assert (run.folder / "selector/input_audit.step_3.json").exists(), "written with the checkpoint"
     assert (shelf / "checkpoint/checkpoint-5").is_dir()
     assert not cut.exists()
     assert [json.loads(line)["step"] for line in run.metrics_file.read_text().splitlines()] == [0, 1, 2]
