@@ -34,9 +34,11 @@ def run_to_end(run_dir, arguments):
     return time.monotonic() - began
 
 
-def kill_after(run_dir, arguments, seconds):
-    """Start a run and kill it; whether it was still running."""
+def kill_within(run_dir, arguments, num_steps, seconds):
+    """Start a run and kill it ``seconds`` after it has recorded ``num_steps`` steps; whether it was still running."""
     process = subprocess.Popen(command(run_dir, arguments), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and steps_in(run_dir) < num_steps:
+        time.sleep(0.01)
     try:
         process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -44,6 +46,10 @@ def kill_after(run_dir, arguments, seconds):
         process.wait()
         return True
     return False
+
+
+def steps_in(run_dir):
+    return len(list((run_dir / "rollouts").glob("step_*.jsonl")))
 
 
 def records(path):
@@ -89,17 +95,19 @@ def judge(work, arguments, moments, seed=0, say=print):
     """Differences over all moments, as words; empty is a pass."""
     reference = work / "reference"
     whole = run_to_end(reference, arguments)
+    total = steps_in(reference)
     generator = random.Random(seed)
     found = []
     for moment in range(moments):
-        run, seconds = work / f"killed-{moment}", generator.uniform(0.1 * whole, whole)
-        alive = kill_after(run, arguments, seconds)
-        steps = len(list((run / "rollouts").glob("*"))) if run.exists() else 0
+        run, num_steps = work / f"killed-{moment}", generator.randrange(total)
+        seconds = generator.uniform(0, whole if num_steps == 0 else 1.5 * whole / total)
+        alive = kill_within(run, arguments, num_steps, seconds)
+        steps = steps_in(run)
         run_to_end(run, [*arguments, "--resume"])
         audit_run(run)
         wrong = differences(reference, run)
         shelved = len(list((run / "superseded").glob("*/rollouts/*")))
-        words = f"moment {moment}: {'killed' if alive else 'ended'} after {seconds:.1f} of {whole:.1f} s"
+        words = f"moment {moment}: {'killed' if alive else 'ended'} {seconds:.2f} s into step {num_steps} of {total}"
         say(f"{words}, {steps} steps recorded, {shelved} run again: {'; '.join(wrong) or 'equal'}", flush=True)
         found += [f"moment {moment}: {words}" for words in wrong]
     return found
