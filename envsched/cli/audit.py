@@ -31,4 +31,4 @@ def audit(run_dir: Annotated[Path, typer.Argument(help="The directory of a run."
         print(f"{run_dir}: no batch yet, nothing to compare")
         return
     first, last = report.steps[0], report.steps[-1]
-    print(f"{run_dir}: {len(report.steps)} batches (steps {first} to {last}) follow from their inputs, {report.num_records} records")
+    print(f"{run_dir}: all batches follow from their inputs: steps {first} to {last}, {report.num_records} records")

@@ -30,7 +30,7 @@ Examples:
 
 
 def select(
-    pool: Annotated[str, typer.Option("--pool", help="A folder in EnvScaler's format, bundled, or synthetic:MxT.")],
+    pool: Annotated[str, typer.Option("--pool", help="A folder in EnvScaler's format, a .jsonl file, bundled, or synthetic:MxT.")],
     step: Annotated[int, typer.Option("--step", min=0, help="The step to choose for.")],
     out: Annotated[str, typer.Option("--out", help="Where the manifest goes; - is standard output.")],
     history: Annotated[Path | None, typer.Option("--history", help="Rollout records, one JSON object a line; none at step 0.")] = None,

@@ -6,7 +6,7 @@ def test_audit_says_what_it_checked_and_exits_0(capsys, tmp_path):
     layout = make_run(tmp_path, "synthetic:8x6", steps=3)
     status, out, _ = run_command(capsys, "audit", layout.folder)
     assert status == 0
-    assert out == f"{layout.folder}: 3 batches (steps 0 to 2) follow from their inputs, 36 records\n"
+    assert out == f"{layout.folder}: all batches follow from their inputs: steps 0 to 2, 36 records\n"
 
 
 def test_audit_of_a_prepared_run_without_a_batch_says_so(capsys, tmp_path):

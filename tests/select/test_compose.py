@@ -122,6 +122,30 @@ def test_a_pool_as_large_as_a_batch_relaxes_c_task_and_still_gives_b():
     assert [[relaxation.quota for relaxation in composition.relaxed] for composition in compositions[:3]] == [[], [], ["max_consecutive"]]
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_every_batch_is_full_and_breaks_no_quota_that_it_does_not_name(seed):
+    """Pools of any shape, quotas of any size, filters, over steps whose own picks are the history."""
+    generator = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(generator.integers(0, 7, generator.integers(2, 8))), [0]])
+    offsets[-1] = offsets[-2] + 1
+    num_tasks = int(offsets[-1])
+    quotas = Quotas(int(generator.integers(1, 4)), int(generator.integers(1, 9)), int(generator.integers(1, 5)))
+    mix = Mix(int(generator.integers(1, num_tasks + 1)), float(generator.random()), float(generator.random()), 0.08)
+    masked = generator.random(num_tasks) < generator.choice([0, 0.2])
+    seen, batches = np.zeros(num_tasks, dtype=bool), []
+    for step in range(7):
+        candidates = make_candidates(generator, offsets, recent_of(batches, offsets, step), seen=seen.copy(), masked=masked, levels=4)
+        composition = compose(candidates, quotas, mix, Draws(seed, step))
+        rows = [choice.row for choice in composition.choices]
+        assert len(set(rows)) == len(rows) == mix.batch_size
+        named = {relaxation.quota for relaxation in composition.relaxed}
+        assert broken_quotas([*batches, (step, rows)], offsets, quotas, judged=step) <= named
+        assert "filters" in named or not masked[rows].any()
+        batches.append((step, rows))
+        seen[rows] = True
+
+
 def test_full_coverage_visits_all_51_environments_in_every_batch():
     mix = Mix(64, 1.0, 0.25, 0.08)
     offsets, batches, _ = run(51, 50, 40, mix)

@@ -52,13 +52,15 @@ def make_candidates(generator, offsets, recent: Recent, *, seen=None, masked=Non
     )
 
 
-def broken_quotas(batches, offsets, quotas=DEFAULTS, window_steps=3):
-    """Names of quotas that a list of (step, rows) breaks, counted in plain Python."""
+def broken_quotas(batches, offsets, quotas=DEFAULTS, window_steps=3, judged=None):
+    """Names of quotas that a list of (step, rows) breaks (at step ``judged`` alone, if given), counted in plain Python."""
     e_of = environment_of(offsets)
     by_step = {step: [int(r) for r in rows] for step, rows in batches}
     broken = set()
     for step, rows in by_step.items():
         assert len(set(rows)) == len(rows)
+        if judged not in (None, step):
+            continue
         for e in range(len(offsets) - 1):
             here = sum(e_of[r] == e for r in rows)
             window = sum(e_of[r] == e for s in range(step - window_steps + 1, step + 1) for r in by_step.get(s, ()))
