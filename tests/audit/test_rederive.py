@@ -57,7 +57,7 @@ def test_one_flipped_reward_is_found_at_the_next_step(run, step):
     lines = run.rollouts(step).read_text().splitlines()
     record = json.loads(lines[3])
     position = next(g for g, reward in enumerate(record["rewards"]) if reward is not None)
-    record["rewards"][position] = 1 - record["rewards"][position] or 0.25
+    record["rewards"][position] = 1.0 if record["rewards"][position] < 0.5 else 0.0
     lines[3] = json.dumps(record)
     run.rollouts(step).write_text("\n".join(lines) + "\n")
     assert re.match(rf"step {step + 1}: the input audit has history digest .*rollouts of an earlier step changed", refused(run))

@@ -105,7 +105,7 @@ def test_picks_keep_lane_score_terms_and_the_lane_sizes():
     assert worth[0] == max(worth)
 
 
-def test_the_papers_rule_covers_with_the_least_observed_and_discounts_undecayed():
+def test_the_papers_rule_discounts_undecayed_and_ours_decayed():
     scheduler = new_scheduler(estimator="paper", half_life=1)
     batches = drive(scheduler, 9)
     times = {task.key: sum(task.key in batch.tasks for batch in batches[:8]) for task in POOL.tasks}
@@ -117,6 +117,17 @@ def test_the_papers_rule_covers_with_the_least_observed_and_discounts_undecayed(
     selected = {pick.task: [8 - s for s in range(8) if pick.task in ours[s].tasks] for pick in picks}
     for pick in picks:
         assert pick.terms["discount"] == pytest.approx(16 / (16 + sum(2.0**-age for age in selected[pick.task])))
+
+
+def test_the_papers_rule_covers_with_the_least_observed_whatever_the_chance_to_explore():
+    never, always = (drive(new_scheduler(estimator="paper", coverage_explore=chance), 8) for chance in (0.0, 1.0))
+    assert never == always
+    assert drive(new_scheduler(coverage_explore=0.0), 8) != drive(new_scheduler(coverage_explore=1.0), 8)
+    times = {task.key: sum(2.0 ** ((s - 7) / 8) for s in range(7) if task.key in never[s].tasks) for task in POOL.tasks}
+    for pick in never[7].picks:
+        if pick.lane is Lane.COVERAGE:
+            mates = [task.key for task in POOL.tasks if task.environment == pick.environment]
+            assert times[pick.task] == pytest.approx(min(times[mate] for mate in mates))
 
 
 def test_quotas_hold_over_many_steps_and_missing_groups_count_as_selected():

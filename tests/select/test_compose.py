@@ -66,14 +66,19 @@ def test_exploitation_names_the_quota_that_shut_a_better_task_out():
     assert all(choice.penalty == 0 and choice.discount == 1 for choice in choices)
 
 
-def run(num_environments, tasks_each, steps, mix=DEFAULT_MIX, quotas=DEFAULTS, seed=0, half_life=8, hot=None):
-    """Drive ``compose`` over steps with its own picks as history; scores random, or high in environments ``hot``."""
+def run(num_environments, tasks_each, steps, mix=DEFAULT_MIX, quotas=DEFAULTS, seed=0, half_life=8, hot=None, first=()):
+    """Drive ``compose`` over steps with its own picks as history; scores random, higher in the ``hot`` first environments.
+
+    ``first`` holds batches of the steps before, which something else chose.
+    """
     offsets = np.arange(num_environments + 1) * tasks_each
     num_tasks = int(offsets[-1])
     generator = np.random.default_rng(seed)
     similarity = table_similarity(generator, num_tasks)
-    exposures, seen, batches, compositions = np.zeros(num_tasks), np.zeros(num_tasks, dtype=bool), [], []
-    for step in range(steps):
+    exposures, seen, batches, compositions = np.zeros(num_tasks), np.zeros(num_tasks, dtype=bool), list(enumerate(first)), []
+    for rows in first:
+        seen[rows] = True
+    for step in range(len(first), len(first) + steps):
         candidates = make_candidates(
             generator, offsets, recent_of(batches, offsets, step), seen=seen, exposures=exposures, similarity=similarity
         )
@@ -97,6 +102,17 @@ def test_eighteen_environments_at_the_defaults_need_no_relaxation_in_200_steps(h
     offsets, batches, compositions = run(18, 12, 200, mix, seed=1, hot=hot)
     assert all(not composition.relaxed for composition in compositions)
     assert broken_quotas(batches, offsets) == set()
+
+
+def test_a_greedy_fill_does_not_spoil_the_step_after_it():
+    """The 14 best environments were filled before; filled again they would leave 14 * 3 + 4 * 4 = 58 picks for a batch of 64."""
+    tasks_each = 12
+    first = [e * tasks_each + i for e in range(14) for i in range(4)] + [e * tasks_each + i for e in range(14, 18) for i in range(2)]
+    offsets, batches, compositions = run(18, tasks_each, 20, Mix(64, 0.0, 0.25, 0.08), hot=14, first=[first])
+    assert all(not composition.relaxed for composition in compositions)
+    assert broken_quotas(batches, offsets) == set()
+    bound = {name for choice in compositions[0].choices for name in choice.bound_by}
+    assert bound == {"max_per_environment", "look_ahead"}
 
 
 def test_seventeen_environments_relax_c3_and_say_so():
@@ -207,8 +223,9 @@ def test_coverage_takes_environments_by_fewest_exposures_then_the_least_observed
 
 def test_scored_coverage_takes_the_highest_predicted_variance():
     candidates, choices = coverage_rows(explore=0.0)
-    assert choices[0].row == 4 + int(candidates.variance[4:8].argmax())
-    assert choices[1].row == int(candidates.variance[:4].argmax())
+    rows = [choice.row for choice in choices]
+    assert rows[:3] == [4 + candidates.variance[4:8].argmax(), candidates.variance[:4].argmax(), 8 + candidates.variance[8:].argmax()]
+    assert rows[:3] != [choice.row for choice in coverage_rows(explore=1.0)[1]][:3]
 
 
 def test_a_quota_that_shuts_a_due_environment_out_is_named():

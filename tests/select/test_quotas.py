@@ -128,6 +128,16 @@ def test_c_task_is_relaxed_before_c3_and_c1_before_the_filters():
     assert relaxations[0].reason == "the quotas leave 2 of 3 picks; masked tasks are let in"
 
 
+def test_the_dearer_quota_is_drawn_back_first():
+    """Environment 0 has 9 of 11 window picks behind it, the one task of environment 1 must rest: 2 of 4 picks are left.
+
+    C_task and one more pick of C3 do; C_task could stay if C3 gave two.
+    """
+    quotas, relaxations = relaxed([(0, [0, 1, 2, 3, 4, 20]), (1, [5, 6, 7, 8, 20])], [20, 1], needed=4)
+    assert quotas == replace(DEFAULTS, max_consecutive=3, max_per_environment_window=12)
+    assert [r.quota for r in relaxations] == ["max_consecutive", "max_per_environment_window"]
+
+
 def test_two_quotas_that_bind_together_are_raised_together():
     quotas, relaxations = relaxed([(1, [0])], [9], needed=6, quotas=Quotas(2, 5, 4))
     assert (quotas.max_per_environment, quotas.max_per_environment_window) == (6, 7)
