@@ -9,7 +9,7 @@ NAMES, TITLE_NAMES = tuple(PEOPLE), tuple(TITLES)
 SMALL, GRADES = tuple(range(5)), tuple(range(1, 10))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Domain:
     """One environment: key (also the module of its class), class name, records and families of goals."""
 

@@ -27,15 +27,15 @@ class TaskDraft:
         return tuple(action for goal in self.goals for action in goal.actions)
 
 
-def compose(domain: Domain, generator: random.Random, num_goals: int, families: tuple[str, ...]) -> TaskDraft:
-    """Draw worlds until one holds ``num_goals`` goals of these families, with at most ``MAX_CHECKS`` checks."""
+def compose(domain: Domain, generator: random.Random, num_goals: int, families: tuple[str, ...], min_checks: int = 2) -> TaskDraft:
+    """Draw worlds until one holds ``num_goals`` goals of these families, with ``min_checks`` to ``MAX_CHECKS`` checks."""
     allowed = [family for family in domain.families if family.name in families]
     while True:
         world = World(domain.main, domain.second, domain.report, generator)
         goals = _draw_goals(world, allowed, num_goals)
         guard = _guard(world, goals) if domain.guarded and generator.random() < 0.5 else ()
         checks = (*(check for goal in goals for check in goal.checks), *guard)
-        if len(goals) == num_goals and 2 <= len(checks) <= MAX_CHECKS:
+        if len(goals) == num_goals and min_checks <= len(checks) <= MAX_CHECKS:
             prompt = " ".join(goal.text for goal in goals)
             return TaskDraft(domain, prompt, world.state, checks, tuple(goals))
 
