@@ -34,6 +34,12 @@ class SchedulerConfig(Section):
     own_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of the graph prior (lambda_s)")
     num_within: int = Field(default=6, ge=0, description="observed neighbours in the same environment")
     num_cross: int = Field(default=12, ge=0, description="observed neighbours in other environments")
+    graph_mode: Literal["auto", "exact", "incremental_exact", "static", "kernel"] = Field(
+        default="auto",
+        description="exact: observed neighbours, from scratch each step; incremental_exact: the same, kept up to date; "
+        "static: neighbours among all tasks; kernel: the cross relation streams to all tasks; "
+        "auto: incremental_exact up to 250,000 tasks, static to 1,000,000, kernel above",
+    )
     prior_variance: float | None = Field(
         default=None, ge=0, description="variance before any evidence; none: a twelfth of the squared reward range"
     )

@@ -42,6 +42,19 @@ def backend() -> str:
     return "native"
 
 
+def require_native(wanted: str) -> None:
+    """Say what ``wanted`` lacks.
+
+    Raises:
+        MissingExtraError: the native library is not there, or its int8 products are not.
+    """
+    if backend() != "native" or not native.has_int8():
+        raise MissingExtraError(
+            f"{wanted} needs the native library with int8 inner products (AVX-512 VNNI), and this machine has none; "
+            "build it with python -m kernels.build, or choose graph_mode static or incremental_exact"
+        )
+
+
 @cache
 def num_threads() -> int:
     """Threads of native work: ``ENVSCHED_THREADS``, else ``OMP_NUM_THREADS``, else the processors this process may use."""

@@ -101,6 +101,25 @@ def cross(
     return row, weight
 
 
+def stream(
+    features: Quantised, source: np.ndarray, mass: np.ndarray, value: np.ndarray, start: np.ndarray, stop: np.ndarray,
+    floor: float, sums: np.ndarray, threads: int,
+) -> None:  # fmt: skip
+    """Add k(s) * value and k(s) * mass of every source [S] to the cross sums of all tasks outside its start .. stop.
+
+    Args:
+        floor: the similarity from which k rises, to 1 at similarity 1; see csrc/stream.cpp.
+        sums: float32 [N, 4]; the last two columns are added to.
+    """
+    num_tasks, num_features = features.vectors.shape
+    source, start, stop = (_as(values, np.int64) for values in (source, start, stop))
+    mass, value = _as(mass, np.float64), _as(value, np.float64)
+    library().envsched_stream(
+        _p(features.packed), _p(features.scale), num_tasks, num_features, _p(source), _p(mass), _p(value), _p(start), _p(stop),
+        len(source), floor, _p(sums), threads,
+    )  # fmt: skip
+
+
 def reverse(row: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lists [N, K] by source: pointer int64 [N + 1], target int32 [E], weight float32 [E], targets ascending."""
     row, weight = _as(row, np.int32), _as(weight, np.float32)
@@ -126,7 +145,7 @@ class State(ctypes.Structure):
     _fields_ = (
         [(name, ctypes.c_int64) for name in ("num_tasks", "num_environments", "num_slots")]
         + [(name, ctypes.c_void_p) for name in ("offsets", "sums", "slot_of", "masked", "order", "row", "environment")]
-        + [(name, ctypes.c_void_p) for name in ("mass", "value", "groups", "short_mass", "short_value", "stamp", "exposure", "exposed")]
+        + [(name, ctypes.c_void_p) for name in ("mass", "value", "groups", "short_mass", "short_value", "stamp", "exposure")]
         + [(name, ctypes.c_void_p) for name in ("decay", "short_decay")]
         + [("num_ages", ctypes.c_int64)]
         + [(name, ctypes.c_void_p) for name in ("environment_mass", "environment_value", "environment_exposure")]
@@ -236,6 +255,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "within": (None, [p, i, p, i, i, p, p, t]),
         "quantise": (None, [p, i, i, p, p, p, t]),
         "cross": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
+        "stream": (None, [p, p, i, i, p, p, p, p, p, i, d, p, t]),
         "reverse": (None, [p, p, i, i, p, p, p]),
         "scatter": (i, [p, p, p, p, i, p, p, p, i]),
         "refresh": (None, [p]),

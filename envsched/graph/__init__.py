@@ -1,6 +1,7 @@
 """Who lends evidence to whom: observed neighbours inside an environment and across environments."""
 
-from envsched.graph.observed import ObservedGraph
+from envsched.graph.modes import Mode, resolve_mode
+from envsched.graph.observed import ObservedGraph, RebuiltGraph
 from envsched.graph.relation import Relation
 
-__all__ = ["ObservedGraph", "Relation"]
+__all__ = ["Mode", "ObservedGraph", "RebuiltGraph", "Relation", "resolve_mode"]

@@ -149,3 +149,14 @@ class ObservedGraph:
         if name not in self._relations:
             self._relations[name] = Relation.from_lists(self._within if name == "within" else self._cross)
         return self._relations[name]
+
+
+class RebuiltGraph(ObservedGraph):
+    """The same graph with its lists made from scratch at every change: the reference of ``graph_mode: exact``."""
+
+    def observe(self, rows: Sequence[int] | np.ndarray) -> None:
+        """Take in tasks with their first variance evidence, and build all lists again through FAISS."""
+        rows = np.asarray(rows, dtype=np.int64)
+        if rows.size and not self._is_observed[rows].all():
+            self._is_observed[rows] = True
+            self.rebuild()

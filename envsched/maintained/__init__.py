@@ -1,6 +1,7 @@
 """Large pools: what neighbours say is kept up to date instead of propagated, and a step costs little more than reading it once."""
 
-from envsched.maintained.lists import StaticLists, build_lists
+from envsched.maintained.follower import Follower
+from envsched.maintained.lists import StaticGraph, StaticLists, Stream, build_lists, build_stream
 from envsched.maintained.pool import LargePool, Selection
 
-__all__ = ["LargePool", "Selection", "StaticLists", "build_lists"]
+__all__ = ["Follower", "LargePool", "Selection", "StaticGraph", "StaticLists", "Stream", "build_lists", "build_stream"]

@@ -3,7 +3,9 @@
 A visit weighs 2^-((t - p) / h) at step t, p the version of the policy that made it. Times 2^(t / h - base) that is a constant,
 so sums over neighbours need no decay: they change only where evidence changes. ``base`` grows by whole numbers, which
 scales float32 sums by exact powers of two. For ``envsched`` a source counts c = min(1, decayed groups): as long as its
-groups exceed 1 it is scattered again each step, and there are at most as many such sources as live groups.
+groups exceed 1 it is scattered again each step, and there are at most as many such sources as live groups. Where the cross
+relation streams to all tasks that would cost too much: there a source counts the decayed weight of its last visit, which
+METHOD section 12 allows.
 
 Letters: N tasks, M environments, S visited tasks, h half-life, p policy version, t step now, c what a source counts.
 """
@@ -13,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from envsched import ops
 from envsched.config import SchedulerConfig
 from envsched.history.statistics import MAX_HALF_LIVES
-from envsched.maintained.lists import StaticLists
+from envsched.maintained.lists import StaticLists, Stream
 from envsched.predict.predictor import largest_variance
 from kernels import native
 
 _REBASE = 32.0  # scale exponent at which the sums are scaled down
 _COLUMNS = {
-    "order": np.int32, "row": np.int32, "environment": np.int32, "stamp": np.int32, "exposed": np.int32, "streak": np.int32,
-    "mass": np.float64, "value": np.float64, "groups": np.float64, "short_mass": np.float64, "short_value": np.float64,
-    "exposure": np.float64, "given_mass": np.float64, "given_value": np.float64,
-}  # fmt: skip
+    **dict.fromkeys(("order", "row", "environment", "stamp", "exposed", "streak", "visits"), np.int32),
+    **dict.fromkeys(("mass", "value", "groups", "short_mass", "short_value", "exposure", "given_mass", "given_value"), np.float64),
+}
 
 
 class Evidence:
@@ -34,19 +36,22 @@ class Evidence:
         lists: neighbours of both relations.
         offsets: rows of each environment, int64 [M + 1].
         config: estimator, half-lives, shrinkages, relations.
+        stream: takes the place of the cross lists.
     """
 
-    def __init__(self, lists: StaticLists, offsets: np.ndarray, config: SchedulerConfig) -> None:
+    def __init__(self, lists: StaticLists, offsets: np.ndarray, config: SchedulerConfig, stream: Stream | None = None) -> None:
         num_tasks, num_environments = int(offsets[-1]), len(offsets) - 1
         self.config = config
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        self.reversed = {name: lists.reversed(name) for name in config.relations}
+        self.stream = stream if "cross" in config.relations else None
+        self.reversed = {name: lists.reversed(name) for name in config.relations if name == "within" or self.stream is None}
         self.sums = np.zeros((num_tasks, 4), np.float32)
         self.slot_of = np.full(num_tasks, -1, np.int32)
         self.slots = {name: np.zeros(256, kind) for name, kind in _COLUMNS.items()}
         self.num_slots = 0
         self.step = 0
         self.base = 0.0
+        self._visit_slot, self._visit_step = np.empty(0, np.int64), np.empty(0, np.int64)
         self._changed = np.empty(0, np.int64)  # slots whose contribution differs from what was given
         ages = np.arange(int(np.ceil(MAX_HALF_LIVES * config.half_life)) + 1)
         self.decay = np.exp2(-ages / config.half_life)
@@ -70,6 +75,7 @@ class Evidence:
         """Bring sums, environments and pool to ``step``; the number of edges scattered."""
         assert step >= self.step, "steps only advance"
         self.step = step
+        self._expose()
         self._rebase()
         edges = self._give()
         self.state.step = step
@@ -80,11 +86,15 @@ class Evidence:
 
     def visit(self, rows: np.ndarray, step: int, policy_version: np.ndarray, num_valid: np.ndarray, variance: np.ndarray) -> None:
         """Take in one visit each of distinct rows [n]; variance NaN where a visit shows none."""
-        slot = self._slots_for(rows)
-        self._expose(slot, step)
+        slot, s = self._slots_for(rows), self.slots
+        again = (s["visits"][slot] > 0) & (s["exposed"][slot] == step - 1)
+        s["streak"][slot] = np.where(again, s["streak"][slot] + 1, 1)
+        s["exposed"][slot] = step
+        s["visits"][slot] += 1
+        self._visit_slot, self._visit_step = np.append(self._visit_slot, slot), np.append(self._visit_step, np.full(len(slot), step))
         known = ~np.isnan(variance)
         slot, policy_version, variance = slot[known], policy_version[known], variance[known]
-        s, h = self.slots, self.config.half_life
+        h = self.config.half_life
         fresh = s["mass"][slot] == 0
         s["stamp"][slot[fresh]] = policy_version[fresh]
         later = np.maximum(policy_version, s["stamp"][slot])
@@ -101,15 +111,25 @@ class Evidence:
     def exposures(self, rows: np.ndarray) -> np.ndarray:
         """Decayed exposures of rows [n] at this step, float64 [n]."""
         slot = self.slot_of[rows]
-        age = np.minimum(self.step - self.slots["exposed"][slot], len(self.decay) - 1)
-        return np.where(slot >= 0, self.slots["exposure"][slot] * self.decay[age], 0.0)
+        return np.where(slot >= 0, self.slots["exposure"][slot], 0.0)
 
-    def _expose(self, slot: np.ndarray, step: int) -> None:
-        s = self.slots
-        again = (s["exposure"][slot] > 0) & (s["exposed"][slot] == step - 1)
-        s["streak"][slot] = np.where(again, s["streak"][slot] + 1, 1)
-        s["exposure"][slot] = s["exposure"][slot] * np.exp2(-(step - s["exposed"][slot]) / self.config.half_life) + 1
-        s["exposed"][slot] = step
+    def own(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Own mass and own variance of rows [n] at this step, float64 [n]."""
+        s, slot = self.slots, self.slot_of[rows]
+        age = np.minimum(self.step - s["stamp"][slot], len(self.decay) - 1)
+        mass = np.where(slot >= 0, s["mass"][slot], 0.0)
+        variance = np.divide(s["value"][slot], mass, out=np.zeros_like(mass), where=mass > 0)
+        return mass * self.decay[age], variance
+
+    def visits(self, rows: np.ndarray) -> np.ndarray:
+        """Steps in which rows [n] were selected, int64 [n]."""
+        slot = self.slot_of[rows]
+        return np.where(slot >= 0, self.slots["visits"][slot], 0)
+
+    def _expose(self) -> None:
+        """Sum over visits as ``decayed_exposures`` does, to the last bit: environments that tie there must tie here."""
+        age = np.minimum(self.step - self._visit_step, len(self.decay) - 1)
+        self.slots["exposure"][: self.num_slots] = np.bincount(self._visit_slot, self.decay[age], self.num_slots)
 
     def _slots_for(self, rows: np.ndarray) -> np.ndarray:
         fresh = rows[self.slot_of[rows] < 0]
@@ -140,6 +160,9 @@ class Evidence:
         if self.config.estimator == "paper":
             mass, value = s["mass"][slot] * lift, s["value"][slot] * lift
             settled = np.ones(len(slot), dtype=bool)
+        elif self.stream is not None:
+            mass, settled = lift, np.ones(len(slot), dtype=bool)
+            value = mass * s["value"][slot] / s["mass"][slot]
         else:
             groups, one = s["groups"][slot] * lift, 2.0 ** (self.step / self.config.half_life - self.base)
             mass = np.minimum(groups, one)
@@ -149,6 +172,10 @@ class Evidence:
         s["given_mass"][slot], s["given_value"][slot] = mass, value
         self._changed = slot[~settled]
         source = s["row"][slot].astype(np.int64)
+        if self.stream is not None:
+            e = s["environment"][slot]
+            start, stop = self.offsets[e], self.offsets[e + 1]
+            native.stream(self.stream.codes, source, more_mass, more_value, start, stop, self.stream.floor, self.sums, ops.num_threads())
         return sum(
             native.scatter(self.sums, self.reversed[name], relation, source, more_mass, more_value)
             for relation, name in enumerate(("within", "cross"))
@@ -165,6 +192,7 @@ class Evidence:
                 self.slots[name] *= 2.0**-shift
 
     def _lay_out(self) -> native.State:
+        """The same arrays as the native operations see them."""
         c, state = self.config, native.State()
         state.num_tasks, state.num_environments = len(self.slot_of), len(self.offsets) - 1
         state.num_ages = len(self.decay)
@@ -185,5 +213,5 @@ class Evidence:
 
     def _point(self) -> None:
         """Tell the state where the columns lie; they move when they grow."""
-        for name in ("order", "row", "environment", "stamp", "exposed", "mass", "value", "groups", "short_mass", "short_value", "exposure"):
+        for name in ("order", "row", "environment", "stamp", "mass", "value", "groups", "short_mass", "short_value", "exposure"):
             setattr(self.state, name, ctypes.c_void_p(self.slots[name].ctypes.data))

@@ -3,6 +3,7 @@
 Letters: N tasks, M environments, D features, K slots, E edges.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,13 @@ import numpy as np
 from envsched import ops
 from envsched.features import Features
 from envsched.files import digest
-from envsched.graph import Relation
+from envsched.graph import ObservedGraph, Relation
 from envsched.graph.lists import NeighbourLists
+from envsched.graph.similarity import pair_products
+from kernels import native
+
+_HEARD = 0.95  # quantile of random similarities at which the stream's weight starts
+_HIGHEST_FLOOR = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +44,7 @@ class StaticLists:
 
 
 def build_lists(features: Features, offsets: np.ndarray, num_within: int, num_cross: int) -> StaticLists:
-    """Exact lists of every task among all others.
+    """Exact lists of every task among all others; ``num_cross`` 0 where the cross relation streams instead.
 
     Args:
         features: N rows.
@@ -48,3 +54,46 @@ def build_lists(features: Features, offsets: np.ndarray, num_within: int, num_cr
     cross_row, cross_weight = ops.cross_lists(features.cross, offsets, num_cross)
     name = digest("envsched static graph 1", features.digest, offsets.tobytes(), f"{num_within},{num_cross}")
     return StaticLists(within_row, within_weight, cross_row, cross_weight, name)
+
+
+class StaticGraph(ObservedGraph):
+    """Static lists behind the interface of the observed ones: what ``static`` mode is without a native library, and what the
+    maintained sums are tested against."""
+
+    def __init__(self, features: Features, environment_of: np.ndarray, num_within: int, num_cross: int) -> None:
+        super().__init__(features, environment_of, num_within, num_cross)
+        offsets = np.searchsorted(environment_of, np.arange(int(environment_of[-1]) + 2))
+        lists = build_lists(features, offsets, num_within, num_cross)
+        self._relations = {name: lists.relation(name) for name in ("within", "cross")}
+        self.digest = lists.digest
+
+    def observe(self, rows: Sequence[int] | np.ndarray) -> None:
+        """Nothing changes: a neighbour without evidence weighs nothing anyway."""
+
+    def reset(self) -> None:
+        """Nothing was learned."""
+        self._is_observed = np.zeros(len(self.features), dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """The cross relation without lists: every task hears every visited task, weighted by
+    k(s) = max(0, (s - floor) / (1 - floor))^2 of the similarity of their int8 codes."""
+
+    codes: native.Quantised
+    floor: float
+    digest: str
+
+
+def build_stream(features: Features, offsets: np.ndarray) -> Stream:
+    """Codes of the cross features, and a floor that leaves a task about as much to hear as twelve neighbours of the live
+    evidence (771 groups at half-life 8): the 95th percentile of similarities of random pairs.
+    """
+    generator = np.random.Generator(np.random.Philox(key=[0, 0]))
+    rows = generator.integers(len(features), size=(2, 1 << 14))
+    environment = np.searchsorted(offsets, rows, side="right")
+    a, b = rows[:, environment[0] != environment[1]]
+    similarity = pair_products(features.cross, a, b)
+    floor = float(np.clip(np.quantile(similarity, _HEARD), 0, _HIGHEST_FLOOR)) if len(a) else 0.0
+    name = digest("envsched stream 1", features.digest, offsets.tobytes(), repr(floor))
+    return Stream(native.Quantised(features.cross, ops.num_threads()), floor, name)

@@ -11,8 +11,9 @@ import numpy as np
 from envsched import ops
 from envsched.config import SchedulerConfig
 from envsched.features import Features
+from envsched.graph.similarity import pair_products, products
 from envsched.maintained.evidence import Evidence
-from envsched.maintained.lists import StaticLists
+from envsched.maintained.lists import StaticLists, Stream
 from envsched.maintained.pairs import Pairs
 from envsched.select import Candidates, Draws, Mix, Quotas, Recent, compose
 from envsched.types import Lane, Relaxation
@@ -32,6 +33,7 @@ class Selection:
 
     rows: np.ndarray  # int64 [B]
     lanes: tuple[Lane, ...]
+    penalty: np.ndarray  # float64 [B], what likeness to the batch cost
     certified: bool
     gap: float
     relaxed: tuple[Relaxation, ...] = ()
@@ -46,32 +48,46 @@ class LargePool:
         lists: neighbours of both relations.
         config: as for any scheduler.
         seed: of the run.
+        stream: takes the place of the cross lists.
     """
 
-    def __init__(self, features: Features, offsets: np.ndarray, lists: StaticLists, config: SchedulerConfig, seed: int = 0) -> None:
+    def __init__(
+        self,
+        features: Features,
+        offsets: np.ndarray,
+        lists: StaticLists,
+        config: SchedulerConfig,
+        seed: int = 0,
+        stream: Stream | None = None,
+    ) -> None:
         self.features = features
         self.config = config
         self.seed = seed
-        self.evidence = Evidence(lists, offsets, config)
+        self.evidence = Evidence(lists, offsets, config, stream)
         self.pairs = Pairs(config, self.evidence.state.max_variance)
         self._visited: deque[tuple[int, np.ndarray]] = deque()  # steps still in a window or a streak
         self._threshold = 0.0
         self._advanced = -1
-        self.edges = 0
+        self._scored = config.estimator == "envsched"  # METHOD 12.3 and 12.4; the paper's rule is least-observed and undecayed
+        self._explore = config.coverage_explore if self._scored else 1.0
 
     def observe(self, step: int, rows: np.ndarray, rewards: np.ndarray, policy_version: int | None = None) -> None:
         """Take in one step's rollouts.
 
         Args:
-            step: later than every step observed before.
+            step: later than every step observed before, and no earlier than the last one selected for.
             rows: distinct, int64 [B].
             rewards: float [B, G], NaN where a rollout is missing.
         """
+        num_valid, variance = group_variances(np.asarray(rewards, dtype=np.float64), self.config.ddof)
+        version = np.full(len(rows), step if policy_version is None else policy_version)
+        self.take(step, np.asarray(rows, dtype=np.int64), version, num_valid, variance)
+
+    def take(self, step: int, rows: np.ndarray, version: np.ndarray, num_valid: np.ndarray, variance: np.ndarray) -> None:
+        """Take in the group statistics [n] of one step's visits; variance NaN where a visit shows none."""
         assert not self._visited or step > self._visited[-1][0], "steps come in order; replay the history for a late record"
         order = np.argsort(rows)
-        rows, rewards = np.asarray(rows, dtype=np.int64)[order], np.asarray(rewards, dtype=np.float64)[order]
-        num_valid, variance = group_variances(rewards, self.config.ddof)
-        version = np.full(len(rows), step if policy_version is None else policy_version)
+        rows, version, num_valid, variance = rows[order], version[order], num_valid[order], variance[order]
         self._advance(step)
         self._note(step, rows, version, variance)
         self.evidence.visit(rows, step, version, num_valid, variance)
@@ -89,7 +105,7 @@ class LargePool:
         words = np.random.Philox(key=np.array([self.seed, step], dtype=np.uint64))  # the stream of envsched.select.Draws
         keys = words.random_raw(num_environments)
         num_coverage = round(c.coverage_share * c.batch_size)
-        explores = (words.random_raw(num_coverage) >> np.uint64(11)) * 2.0**-53 < c.coverage_explore if num_coverage else np.empty(0, bool)
+        explores = (words.random_raw(num_coverage) >> np.uint64(11)) * 2.0**-53 < self._explore if num_coverage else np.empty(0, bool)
         with native.Filling(
             self.evidence.state, quotas, window, carried, streak_row, streak, c.batch_size, self.features.within, self.features.cross
         ) as filling:
@@ -98,9 +114,9 @@ class LargePool:
             covered = filling.cover(keys, min(num_environments, 2 * num_coverage), explores)
             if len(covered) < num_coverage:
                 return self._general(step)
-            exploited, certified, gap = self._exploit(filling, c.batch_size - num_coverage)
+            exploited, penalty, certified, gap = self._exploit(filling, c.batch_size - num_coverage)
         lanes = (Lane.COVERAGE,) * num_coverage + (Lane.EXPLOITATION,) * len(exploited)
-        return Selection(np.concatenate([covered, exploited]), lanes, certified, gap)
+        return Selection(np.concatenate([covered, exploited]), lanes, np.concatenate([np.zeros(num_coverage), penalty]), certified, gap)
 
     def predict(self, step: int) -> np.ndarray:
         """u of every task at ``step``, float64 [N]."""
@@ -109,7 +125,7 @@ class LargePool:
 
     def _advance(self, step: int) -> None:
         if step != self._advanced:
-            self.edges = self.evidence.advance(step, self.pairs.cross_weight())
+            self.evidence.advance(step, self.pairs.cross_weight())
             self._advanced = step
 
     def _note(self, step: int, rows: np.ndarray, version: np.ndarray, variance: np.ndarray) -> None:
@@ -119,18 +135,19 @@ class LargePool:
         u, _, environment, _, _, cross_mass, cross, _ = native.evaluate(self.evidence.state, rows, e).T
         self.pairs.add(step, version[known], u, variance[known], environment, np.where(cross_mass > 0, cross, np.nan))
 
-    def _exploit(self, filling: native.Filling, wanted: int) -> tuple[np.ndarray, bool, float]:
+    def _exploit(self, filling: native.Filling, wanted: int) -> tuple[np.ndarray, np.ndarray, bool, float]:
         """Greedy over a shortlist that grows until every pick beats all tasks outside it."""
-        calibration, picks, gap, size = self.pairs.calibration(), [], 0.0, _SHORTLIST
+        calibration, picks, penalties, gap, size = self.pairs.calibration(), [np.empty(0, np.int64)], [np.empty(0)], 0.0, _SHORTLIST
         while wanted:
             rows, u, ceiling, last = self._shortlist(size)
-            bound = calibration(u) / calibration.max_variance * self._discount(rows)
+            bound = calibration(u) / calibration.max_variance * self.discount(rows)
             outside = float(calibration(np.array([ceiling]))[0]) / calibration.max_variance if ceiling > 0 else -1.0
-            chosen, _, gap, _ = filling.exploit(rows, bound, u, self.config.similarity_penalty, outside, wanted, last)
+            chosen, closeness, gap, _ = filling.exploit(rows, bound, u, self.config.similarity_penalty, outside, wanted, last)
             picks.append(chosen)
+            penalties.append(self.config.similarity_penalty * closeness)
             wanted -= len(chosen)
             size *= 4
-        return np.concatenate(picks) if picks else np.empty(0, np.int64), gap <= 0, max(gap, 0.0)
+        return np.concatenate(picks), np.concatenate(penalties), gap <= 0, max(gap, 0.0)
 
     def _shortlist(self, size: int) -> tuple[np.ndarray, np.ndarray, float, bool]:
         """At least ``size`` candidates (rows, u), the u below which all others lie, and whether there can be no more.
@@ -167,8 +184,10 @@ class LargePool:
         order = np.argsort(draw[full][tied])[: max(size, _SHORTLIST)]
         return np.concatenate([above, rows[tied][order]]), np.concatenate([u_above, u[tied][order]]), high, True
 
-    def _discount(self, rows: np.ndarray) -> np.ndarray:
-        return self.config.exposure_scale / (self.config.exposure_scale + self.evidence.exposures(rows))
+    def discount(self, rows: np.ndarray) -> np.ndarray:
+        """c0 / (c0 + exposures) of rows [n], float64 [n]."""
+        seen = self.evidence.exposures(rows) if self._scored else self.evidence.visits(rows)
+        return self.config.exposure_scale / (self.config.exposure_scale + seen)
 
     def _recent(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Picks of each environment in the window and in the part of it that the next step sees; streaks of tasks."""
@@ -190,11 +209,12 @@ class LargePool:
     def _general(self, step: int) -> Selection:
         """The first batch, and quotas that must be relaxed: the composition of ``envsched.select`` over all tasks."""
         c = self.config
-        candidates, mix = self.candidates(step), Mix(c.batch_size, c.coverage_share, c.coverage_explore, c.similarity_penalty)
+        candidates, mix = self.candidates(step), Mix(c.batch_size, c.coverage_share, self._explore, c.similarity_penalty)
         quotas = Quotas(c.max_consecutive, c.max_per_environment_window, c.max_per_environment)
         made = compose(candidates, quotas, mix, Draws(self.seed, step))
         rows = np.array([choice.row for choice in made.choices], dtype=np.int64)
-        return Selection(rows, tuple(choice.lane for choice in made.choices), True, 0.0, made.relaxed)
+        penalty = np.array([choice.penalty for choice in made.choices])
+        return Selection(rows, tuple(choice.lane for choice in made.choices), penalty, True, 0.0, made.relaxed)
 
     def candidates(self, step: int) -> Candidates:
         """What ``envsched.select.compose`` asks about every task, in dense arrays."""
@@ -204,13 +224,12 @@ class LargePool:
         window, carried, streak_row, streak = self._recent(step)
         streaks = np.zeros(len(u), dtype=np.int64)
         streaks[streak_row] = streak
-        exposures = self.evidence.exposures(rows)
         return Candidates(
             offsets=self.evidence.offsets,
             score=calibration(u) / calibration.max_variance,
             variance=u,
-            discount=self.config.exposure_scale / (self.config.exposure_scale + exposures),
-            exposures=exposures,
+            discount=self.discount(rows),
+            exposures=self.evidence.exposures(rows),
             seen=self.evidence.slot_of >= 0,
             masked=np.zeros(len(u), dtype=bool),
             recent=Recent(window.astype(np.int64), carried.astype(np.int64), streaks, self.config.window_steps),
@@ -219,8 +238,6 @@ class LargePool:
 
     def similarity(self, rows_a: np.ndarray, rows_b: np.ndarray) -> np.ndarray:
         """float64 [A, B] in [0, 1]: within for a pair of one environment, else cross; the exact one of ``ObservedGraph``."""
-        from envsched.graph.similarity import pair_products, products
-
         rows_a, rows_b = np.asarray(rows_a, dtype=np.int64), np.asarray(rows_b, dtype=np.int64)
         out = products(self.features.cross[rows_a], self.features.cross[rows_b])
         e_a, e_b = (np.searchsorted(self.evidence.offsets, rows, side="right") for rows in (rows_a, rows_b))

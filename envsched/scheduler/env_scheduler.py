@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from envsched import ops
 from envsched.config import SchedulerConfig
 from envsched.errors import StateError
 from envsched.features import Features, build_features
-from envsched.graph import ObservedGraph
+from envsched.graph import ObservedGraph, RebuiltGraph, resolve_mode
 from envsched.history import decayed_exposures, exposures
+from envsched.maintained import Follower, StaticGraph
 from envsched.pool import Pool
 from envsched.predict import Forecast, Prediction, build_predictor
 from envsched.scheduler.recorded import RecordedScheduler
@@ -46,8 +48,8 @@ class EnvScheduler(RecordedScheduler):
         super().__init__(pool, config, seed, name)
         features = features if features is not None else build_features(pool)
         _refuse_other_pool(features, pool)
+        self._large, self._graph = _keep_graph(pool, features, config)
         self._predictor = build_predictor(config, pool.environment_of, len(pool.environments))
-        self._graph = ObservedGraph(features, pool.environment_of, config.num_within, config.num_cross)
         self._quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
         scored = config.estimator == "envsched"  # METHOD 12.3 and 12.4; the paper's rule is least-observed and undecayed
         explore = config.coverage_explore if scored else 1.0
@@ -62,16 +64,23 @@ class EnvScheduler(RecordedScheduler):
     def metrics(self) -> dict[str, float]:
         """As every scheduler's, with the calibration of all predictions that came true so far."""
         steps = self.history.visits.step
-        report = self._forecast.at(int(steps[-1]) + 1)[2] if len(steps) else {}
+        if not len(steps):
+            return super().metrics()
+        following = int(steps[-1]) + 1
+        report = self._large.report(following, self.history, self.seed) if self._large else self._forecast.at(following)[2]
         return super().metrics() | report
 
     def digests(self, step: int) -> dict[str, str]:
-        return super().digests(step) | {"features": self._graph.features.digest, "graph": self._graph.digest}
+        made_from = self._large or self._graph
+        return super().digests(step) | {"features": made_from.features.digest, "graph": made_from.digest}
 
     def _follow_history(self) -> None:
-        self._forecast = Forecast(self._predictor, self.history, self._graph, self.config)
+        if not self._large:
+            self._forecast = Forecast(self._predictor, self.history, self._graph, self.config)
 
     def _choose(self, step: int) -> Batch:
+        if self._large:
+            return self._large.choose(step, self.history, self.seed)
         prediction, score, _ = self._forecast.at(step)
         candidates = self._candidates(step, prediction.variance, score)
         return self._batch(step, compose(candidates, self._quotas, self._mix, Draws(self.seed, step)), prediction, score)
@@ -102,6 +111,17 @@ class EnvScheduler(RecordedScheduler):
             terms |= {"variance": float(prediction.variance[row]), "discount": choice.discount, "penalty": choice.penalty}
             picks.append(Pick(task.key, task.environment, choice.lane, float(score[row]), terms, choice.bound_by))
         return Batch(step, tuple(picks), composition.relaxed)
+
+
+def _keep_graph(pool: Pool, features: Features, config: SchedulerConfig) -> tuple[Follower | None, ObservedGraph | None]:
+    """What ``graph_mode`` names: maintained sums, or a graph for the timeline."""
+    mode, slots = resolve_mode(config.graph_mode, len(pool)), (config.num_within, config.num_cross)
+    if mode == "kernel":
+        ops.require_native("graph_mode kernel")
+    if mode == "kernel" or (mode == "static" and ops.backend() == "native"):
+        return Follower(pool, features, config, streams=mode == "kernel"), None
+    kind = {"exact": RebuiltGraph, "incremental_exact": ObservedGraph, "static": StaticGraph}[mode]
+    return None, kind(features, pool.environment_of, *slots)
 
 
 def _refuse_other_pool(features: Features, pool: Pool) -> None:

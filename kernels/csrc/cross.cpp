@@ -4,15 +4,12 @@
 //     <x, y>  <=  scale_x scale_y <x8, y8> + r_x + (1 + r_x) r_y,
 // so a pair whose right side is below the K-th best exact similarity found so far can't be a neighbour. What passes the
 // sieve is buffered, scored exactly a few at a time (best int8 products first), and raises the bar. Nothing is approximate.
-#include "common.h"
-
-#include <cmath>
+#include "int8.h"
 
 namespace {
 
-constexpr int LANES = 16, ROWS = 12, GROUPS = 2;  // a tile: ROWS queries x GROUPS * LANES sources
-constexpr int64_t BLOCK = 1024;                   // sources whose codes stay in the L2 cache while queries pass over them
-constexpr int BUFFER = 192;                       // candidates of a query before the bar is raised
+constexpr int64_t BLOCK = 1024;  // sources whose codes stay in the L2 cache while queries pass over them
+constexpr int BUFFER = 192;      // candidates of a query before the bar is raised
 
 struct Held {
   float upper;  // bound of the similarity
@@ -23,17 +20,6 @@ struct Query {
   std::vector<Held> held;
   std::vector<Candidate> best;  // exact, in order, at most K
   float bar;                    // candidates below can't enter
-};
-
-struct Vectors {
-  const float* x;
-  const uint8_t* packed;  // codes + 128, 16 tasks side by side, 4 features deep: [padded N / 16][D4 / 4][16][4]
-  const float* scale;     // [padded N], 0 for padding
-  const float* residual;  // [padded N]
-  int64_t D, D4;          // D4 = D rounded up to 4
-
-  const uint8_t* four(int64_t row, int64_t d) const { return packed + ((row / LANES * D4 / 4 + d / 4) * LANES + row % LANES) * 4; }
-  int8_t code(int64_t row, int64_t d) const { return int8_t(four(row, d)[d % 4] ^ 128); }
 };
 
 void take(Query& query, const Candidate& candidate, int K) {
@@ -63,21 +49,10 @@ void raise(Query& query, const Vectors& v, int64_t target, int K, bool all) {
 }
 
 #if defined(__AVX512VNNI__)
-// Queries four features at a time, ROWS side by side: [D4 / 4][ROWS][4].
-void pack_queries(const Vectors& v, const int64_t* targets, int64_t count, int8_t* packed) {
-  for (int64_t d = 0; d < v.D4; ++d)
-    for (int64_t r = 0; r < ROWS; ++r) packed[(d / 4 * ROWS + r) * 4 + d % 4] = r < count ? v.code(targets[r], d) : 0;
-}
-
 struct Tile {
   float likeness[ROWS][GROUPS * LANES];  // scale_y <x8, y8>; written for rows with a hit
   uint32_t hits[ROWS];                   // lanes that reach the row's threshold
 };
-
-// GCC 12 spills arrays of accumulators and copies around the intrinsic; named registers and the bare instruction it keeps.
-#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
-static_assert(ROWS == 12, "EACH_ROW names the rows");
-#define DOT(sum, bytes, query) asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(bytes), "v"(query))
 
 // start: -128 sum x8, undoes the shift of the sources to unsigned. Returns whether any lane hit.
 inline bool tile(const uint8_t* packed, const int8_t* queries, int64_t depth, const int32_t* start, const float* threshold,
@@ -152,7 +127,7 @@ EXPORT void envsched_quantise(const float* x, int64_t N, int64_t D, uint8_t* pac
 #if defined(__AVX512VNNI__)
 namespace {
 
-constexpr int64_t CHUNK = 240;  // queries that pass over a block of sources together
+constexpr int64_t CHUNK = 20 * ROWS;  // queries that pass over a block of sources together
 
 // One chunk of queries against all sources.
 void search(const Vectors& v, int64_t N, const std::vector<float>& worst_of, const int64_t* start, const int64_t* stop, const int64_t* targets, int64_t count,

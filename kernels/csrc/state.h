@@ -22,8 +22,7 @@ struct State {
   const double* short_mass;   // [S] with the short half-life
   const double* short_value;  // [S]
   const int32_t* stamp;       // [S]
-  const double* exposure;     // [S] decayed exposures as of step `exposed`
-  const int32_t* exposed;     // [S]
+  const double* exposure;     // [S] decayed exposures at this step
   // decay tables by age; beyond the end a weight is 0
   const double* decay;        // [A] 2^(-a / h)
   const double* short_decay;  // [A]
@@ -99,5 +98,5 @@ inline Terms evaluate(const State& s, int64_t row, int64_t e) {
 
 inline double exposure_of(const State& s, int64_t row) {
   const int64_t slot = s.slot_of[row];
-  return slot < 0 ? 0.0 : s.exposure[slot] * aged(s.decay, s.num_ages, s.step - s.exposed[slot]);
+  return slot < 0 ? 0.0 : s.exposure[slot];
 }
