@@ -70,7 +70,7 @@ def _run_directly(blueprints: dict[str, Blueprint], plan: list[tuple[Task, list[
         instance = Instance(blueprints[task.key], 16_000)
         for tool, arguments in calls:
             instance.call(tool, arguments)
-        instance.score(None)
+        instance.score(None, empty=False)
 
 
 def _run_through(runtime: EnvironmentRuntime, plan: list[tuple[Task, list[Call]]]) -> tuple[float, float]:

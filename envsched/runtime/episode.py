@@ -1,7 +1,7 @@
 """One rollout in an environment: start, call, score, close."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from envsched.runtime.arguments import ToolBox
@@ -54,24 +54,34 @@ class Episode:
         refused = self.post_call(tool, arguments, validate)
         return refused if refused is not None else self.collect_call()
 
-    def score(self) -> CheckReport:
+    def score(self, empty: bool = False) -> CheckReport:
         """Run the checks on the present state; may be asked again after further calls.
 
         After a call that never ended the state before that call is scored, and the status stays ``timeout``. A check
         that never ends, or ends the process, is not passed and is reported, like one that raises.
+
+        Args:
+            empty: judge a state that holds nothing instead: what passes there asks for nothing.
         """
         if self._forfeited:
             return CheckReport(0.0, (False,) * len(self.task.checks), (), self.status)
         if self._closed or self.status.is_missing:
             return self._no_report()
         try:
-            if self._process is None:
-                self._restore()
-            answer = self._process.ask({"op": "score", "checks": None}, self._runtime.config.score_seconds)
+            answer = self._live().ask(_score_question(None, empty), self._runtime.config.score_seconds)
             return self._report(answer["passed"], answer["problems"])
         except ProcessLost:
             self._process = None
-            return self._score_one_by_one()
+            return self._score_one_by_one(empty)
+
+    def methods(self, tools: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Which of ``tools`` the environment has no method for, and its public methods that are not among them.
+
+        Raises:
+            ProcessLost: the process is gone.
+        """
+        answer = self._live().ask({"op": "methods", "tools": list(tools)}, self._runtime.config.call_seconds)
+        return tuple(map(str, answer["missing"])), tuple(map(str, answer["unlisted"]))
 
     def snapshot(self) -> tuple[str, str] | None:
         """The state as JSON text and its SHA-256; None when the process is gone."""
@@ -188,11 +198,17 @@ class Episode:
             try:
                 self._restore()
                 self._post_asked()
-                return self._observe(self._process.collect())
+                return self._observe(self._live().collect())
             except ProcessLost as again:
                 lost = again
         self._fail(lost)
         return self.observation(self.problem, Outcome.TIMEOUT if lost.late else Outcome.DIED)
+
+    def _live(self) -> EpisodeProcess:
+        if self._process is None:
+            self._restore()
+        assert self._process is not None
+        return self._process
 
     def _restore(self) -> None:
         """A new process in the state that ``actions`` lead to.
@@ -211,15 +227,13 @@ class Episode:
             process.ask({"op": "call", "tool": tool, "arguments": arguments}, self._runtime.config.call_seconds)
         self._process = process
 
-    def _score_one_by_one(self) -> CheckReport:
+    def _score_one_by_one(self, empty: bool) -> CheckReport:
         """Each check with a time limit of its own, and a new process after one that hangs or kills."""
         num_checks = len(self.task.checks)
         passed, problems, num_broken = [False] * num_checks, [], 0
         for position in range(num_checks):
             try:
-                if self._process is None:
-                    self._restore()
-                answer = self._process.ask({"op": "score", "checks": [position]}, self._runtime.config.check_seconds)
+                answer = self._live().ask(_score_question([position], empty), self._runtime.config.check_seconds)
                 passed[position] = answer["passed"] == [True]
                 problems += answer["problems"]
             except ProcessLost as lost:
@@ -246,3 +260,7 @@ class Episode:
         if self._process is not None:
             self._process.close()
             self._process = None
+
+
+def _score_question(checks: list[int] | None, empty: bool) -> dict[str, Any]:
+    return {"op": "score", "checks": checks, "empty": empty}

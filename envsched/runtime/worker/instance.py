@@ -54,11 +54,18 @@ class Instance:
         except BaseException as error:  # SystemExit and KeyboardInterrupt too: a tool must not end the process
             return {"ok": False, "text": _printable(describe(error))}
 
-    def score(self, chosen: list[int] | None) -> dict[str, Any]:
-        """Run checks (all by default)."""
+    def score(self, chosen: list[int] | None, empty: bool) -> dict[str, Any]:
+        """Run checks (all by default) on the state, or on one that holds nothing at all."""
         positions = list(range(len(self.blueprint.checks))) if chosen is None else chosen
-        passed, problems = run_checks(self.blueprint.checks, positions, self.initial_state, self.state)
+        initial, final = ({}, {}) if empty else (self.initial_state, self.state)
+        passed, problems = run_checks(self.blueprint.checks, positions, initial, final)
         return {"passed": passed, "problems": problems}
+
+    def methods(self, tools: list[str]) -> dict[str, Any]:
+        """Tools without a method, and public methods that are no tool."""
+        public = [name for name in dir(type(self.environment)) if not name.startswith("_")]
+        missing = [name for name in tools if not callable(getattr(self.environment, name, None))]
+        return {"missing": missing, "unlisted": [name for name in public if name not in tools]}
 
     def snapshot(self) -> dict[str, Any]:
         """The state as JSON text (what JSON can't say, by its ``repr``) and its SHA-256."""

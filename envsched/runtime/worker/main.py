@@ -144,7 +144,9 @@ def _answer_requests(stream: socket.socket, instance: Instance) -> None:
         if request["op"] == "call":
             reply = instance.call(request["tool"], request["arguments"])
         elif request["op"] == "score":
-            reply = instance.score(request["checks"])
+            reply = instance.score(request["checks"], request["empty"])
+        elif request["op"] == "methods":
+            reply = instance.methods(request["tools"])
         else:
             reply = instance.snapshot()
         reply["number"] = request["number"]
