@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="seed of every generator")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any setting, as half_life=24")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --run-dir")
+    parser.add_argument("--require-sandbox", action="store_true", help="refuse to run unless every wall around environments stands")
     parser.add_argument("--prepare-only", action="store_true", help="write the resolved config and the batch of step 0, then stop")
     return parser
 
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
 def _config(flags: argparse.Namespace) -> Config:
     named = {"pool": flags.pool, "scheduler": flags.scheduler, "model": flags.model_path, "max_steps": flags.max_steps, "seed": flags.seed}
     given = [f"train.{name}={value}" for name, value in named.items() if value is not None]
+    given += ["runtime.sandbox=require"] if flags.require_sandbox else []
     return load_config(flags.config, [*given, *flags.set])
 
 

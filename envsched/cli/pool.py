@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from envsched.cli.pool_check import CHECK_HELP, check_pool
 from envsched.errors import ConfigError
 
 PoolName = Annotated[str, typer.Argument(help="A folder in EnvScaler's format, a JSONL file, bundled, or synthetic:MxT.", metavar="POOL")]
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
     group.command("stats", help=_STATS_HELP)(stats)
     group.command("show", help=_SHOW_HELP)(show)
     group.command("import", help=_IMPORT_HELP)(import_pool)
+    group.command("check", help=CHECK_HELP)(check_pool)
     app.add_typer(group, name="pool")
 
 
@@ -37,6 +39,8 @@ Examples:
   envsched pool show data/envscaler --task TASK
 
   envsched pool import bfcl multi_turn_base.json --out pool.jsonl
+
+  envsched pool check data/envscaler --json findings.json
 """
 
 _STATS_HELP = """Count what a pool holds: environments, tasks, tools, checks.

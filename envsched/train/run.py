@@ -97,6 +97,8 @@ def _train_steps(
 ) -> None:
     t = config.train
     with EnvironmentRuntime(pool, config.runtime) as runtime:
+        if args.process_index == 0:
+            print(f"environments run behind: {runtime.protections}", flush=True)
         trainer = ScheduledGRPOTrainer(
             t.model,
             args,

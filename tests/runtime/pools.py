@@ -69,6 +69,6 @@ COUNTER_CHECKS = [
 ]
 
 
-def counter_pool(checks: list[str] = COUNTER_CHECKS) -> Pool:
+def counter_pool(checks: list[str] = COUNTER_CHECKS, tools: list[dict] = COUNTER_TOOLS) -> Pool:
     """An environment that counts; its four checks: two good ones, one without a boolean, one that raises."""
-    return one_task_pool(COUNTER, COUNTER_TOOLS, checks, {"count": 1}, "Counter")
+    return one_task_pool(COUNTER, tools, checks, {"count": 1}, "Counter")

@@ -79,16 +79,19 @@ def _probe(runtime: EnvironmentRuntime, environment: Environment, task: Task, re
     seen = []
     for seed in (_PROBE_SEED, _PROBE_SEED, None, None):
         with runtime.start(task.key, seed) as episode:
-            texts = [episode.call(tool, arguments, validate=False).text for tool, arguments in calls]
-            seen.append((texts, episode.snapshot(), episode.status))
+            texts = []
+            for tool, arguments in calls:
+                texts.append(episode.call(tool, arguments, validate=False).text)
+                if episode.status is not Status.OK:
+                    report.findings.append(Finding(Severity.ERROR, "tool_breaks", f"{tool}: {episode.problem}"))
+                    return
+            seen.append((texts, episode.snapshot()))
     report.deterministic_with_seed = seen[0] == seen[1]
     report.varies_between_runs = seen[2] != seen[3]
     if not report.deterministic_with_seed:
         report.findings.append(Finding(Severity.ERROR, "nondeterministic", "two runs with one seed differ"))
     elif report.varies_between_runs:
         report.findings.append(Finding(Severity.NOTE, "varies_between_runs", "it uses clock, uuid or chance; equal with a seed"))
-    if seen[0][2] is not Status.OK:
-        report.findings.append(Finding(Severity.ERROR, "tool_breaks", "a plausible call hangs or ends the process"))
 
 
 def _inspect_tasks(runtime: EnvironmentRuntime, tasks: Sequence[Task]) -> list[TaskReport]:

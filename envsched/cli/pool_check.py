@@ -1,0 +1,38 @@
+"""``envsched pool check``: run a pool's environments and checks once, in the sandbox, and say what is wrong."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+CHECK_HELP = """Run every environment and check of a pool once, in sandboxed workers, and report what is wrong.
+
+Exit status: 0 no error found, 1 an error found (with --strict a warning too).
+
+Examples:
+
+  envsched pool check bundled
+
+  envsched pool check data/envscaler --json findings.json
+
+  envsched pool check data/envscaler --strict --require-sandbox
+"""
+
+
+def check_pool(
+    name: Annotated[str, typer.Argument(help="A folder in EnvScaler's format, a JSONL file, or bundled.", metavar="POOL")],
+    json: Annotated[Path | None, typer.Option("--json", help="Write the whole report there.", metavar="FILE")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail too.")] = False,
+    require_sandbox: Annotated[bool, typer.Option("--require-sandbox", help="Run nothing unless every wall stands.")] = False,
+) -> None:
+    from envsched.config import RuntimeConfig
+    from envsched.files import write_json
+    from envsched.pool.opening import open_pool
+    from envsched.runtime.inspection import Severity, inspect_pool
+
+    report = inspect_pool(open_pool(name), RuntimeConfig(sandbox="require" if require_sandbox else "on"))
+    print(report.table())
+    if json is not None:
+        write_json(json, report.to_json())
+    if report.count(Severity.ERROR) or (strict and report.count(Severity.WARNING)):
+        raise typer.Exit(1)
