@@ -3,7 +3,7 @@
 #   ENVSCHED_TORCH_INDEX   wheel index for torch, for example one with CPU builds; without it pip's own configuration decides
 #   ENVSCHED_PYTHON        interpreter to build .venv from (3.11 or 3.12); without it the first one found
 
-ENVSCHED_EXTRAS="cpu,train,embed,topology,dev"
+ENVSCHED_EXTRAS="cpu,train,embed,topology,figures,dev"
 TORCH_VERSION="2.13.0"
 
 find_python() {
@@ -52,5 +52,5 @@ prepare_environment() {
     fi
     # shellcheck disable=SC1091
     source .venv/bin/activate
-    export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" HF_HUB_OFFLINE="${HF_HUB_OFFLINE:-1}" TOKENIZERS_PARALLELISM=false
+    export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" HF_HUB_OFFLINE="${HF_HUB_OFFLINE:-1}" TOKENIZERS_PARALLELISM=false
 }
