@@ -3,7 +3,11 @@
 The public names below load on first use, so ``import envsched`` costs no torch.
 """
 
+import os
 from importlib import import_module
+
+# Read once, when OpenMP loads: threads that spin after a parallel region slow a short one tenfold on a busy machine.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __version__ = "0.1.0"
 

@@ -97,3 +97,10 @@ def cross_lists(
 def reverse_lists(row: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lists [N, K] by source: pointer int64 [N + 1], target int32 [E], weight float32 [E], each source's targets ascending."""
     return native.reverse(row, weight) if backend() == "native" else reference.reverse_lists(row, weight)
+
+
+def gather(row: np.ndarray, weight: np.ndarray, stats: np.ndarray) -> np.ndarray:
+    """One whole propagation over lists [N, K] (-1: none): stats [N, 2] (value, mass) -> float32 [N, 2]."""
+    if backend() == "native":
+        return native.gather(row, weight, stats, num_threads())
+    return reference.gather(row, weight, stats).astype(np.float32)

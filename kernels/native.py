@@ -4,15 +4,11 @@ Letters: N tasks, M environments, D features, K slots, T targets, S visited task
 """
 
 import ctypes
-import os
 from functools import cache
 
 import numpy as np
 
 from kernels.build import LIBRARIES, SOURCES, levels, sources_digest
-
-# Threads that spin between two parallel regions slow every neighbour on a shared machine.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 MAX_WITHIN = 14  # slots of a list that lives in registers
 _LANES = 32  # packed int8 features come in groups of this many tasks
@@ -139,6 +135,14 @@ def scatter(
     return library().envsched_scatter(_p(sums), _p(pointer), _p(target), _p(weight), relation, _p(source), _p(mass), _p(value), len(source))
 
 
+def gather(row: np.ndarray, weight: np.ndarray, stats: np.ndarray, threads: int) -> np.ndarray:
+    """sum_k weight[i, k] * stats[row[i, k]] over lists [N, K] (-1: none); stats and result float32 [N, 2]."""
+    row, weight, stats = _as(row, np.int32), _as(weight, np.float32), _as(stats, np.float32)
+    out = np.empty((len(row), 2), np.float32)
+    library().envsched_gather(_p(row), _p(weight), _p(stats), *row.shape, _p(out), threads)
+    return out
+
+
 class State(ctypes.Structure):
     """``struct State`` of csrc/state.h."""
 
@@ -257,6 +261,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "cross": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
         "stream": (None, [p, p, i, i, p, p, p, p, p, i, d, p, t]),
         "reverse": (None, [p, p, i, i, p, p, p]),
+        "gather": (None, [p, p, p, i, i, p, t]),
         "scatter": (i, [p, p, p, p, i, p, p, p, i]),
         "refresh": (None, [p]),
         "evaluate": (None, [p, p, p, i, p]),

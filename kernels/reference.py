@@ -44,6 +44,12 @@ def reverse_lists(row: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.n
     return pointer, target[order].astype(np.int32), weight[target, slot][order].astype(np.float32)
 
 
+def gather(row: np.ndarray, weight: np.ndarray, stats: np.ndarray) -> np.ndarray:
+    """sum_k weight[i, k] * stats[row[i, k]] over lists [N, K] (-1: none); stats [N, 2] -> float64 [N, 2]."""
+    known = np.where(row >= 0, weight, 0).astype(np.float64)
+    return np.einsum("nk,nkc->nc", known, stats.astype(np.float64)[np.maximum(row, 0)])
+
+
 def _best(similarity: np.ndarray, num_slots: int, first_row: int) -> tuple[np.ndarray, np.ndarray]:
     """The ``num_slots`` largest of each row, ties by column; 0 is no neighbour."""
     kept = min(num_slots, similarity.shape[1])

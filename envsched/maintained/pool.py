@@ -15,12 +15,16 @@ from envsched.graph.similarity import pair_products, products
 from envsched.maintained.evidence import Evidence
 from envsched.maintained.lists import StaticLists, Stream
 from envsched.maintained.pairs import Pairs
+from envsched.predict.calibration import Calibration
 from envsched.select import Candidates, Draws, Mix, Quotas, Recent, compose
 from envsched.types import Lane, Relaxation
 from kernels import native
 
 _SHORTLIST = 1024  # wanted candidates; doubled while picks can't be certified
 _CAPACITY = 1 << 16  # most candidates looked at
+_EXHAUSTIVE = 1 << 13  # a pool up to this size is looked at whole rather than leave a tie open
+_PARALLEL = 1 << 20  # tasks below which a pass is over before a second thread has started
+_FLAT = 0.98  # the calibration is flat where this share of u has the same score
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class LargePool:
         self._visited: deque[tuple[int, np.ndarray]] = deque()  # steps still in a window or a streak
         self._threshold = 0.0
         self._advanced = -1
+        self._threads = ops.num_threads() if len(self.evidence.slot_of) >= _PARALLEL else 1
         self._scored = config.estimator == "envsched"  # METHOD 12.3 and 12.4; the paper's rule is least-observed and undecayed
         self._explore = config.coverage_explore if self._scored else 1.0
 
@@ -136,25 +141,36 @@ class LargePool:
         self.pairs.add(step, version[known], u, variance[known], environment, np.where(cross_mass > 0, cross, np.nan))
 
     def _exploit(self, filling: native.Filling, wanted: int) -> tuple[np.ndarray, np.ndarray, bool, float]:
-        """Greedy over a shortlist that grows until every pick beats all tasks outside it."""
-        calibration, picks, penalties, gap, size = self.pairs.calibration(), [np.empty(0, np.int64)], [np.empty(0)], 0.0, _SHORTLIST
+        """Greedy over a shortlist that grows until every pick beats all tasks outside it.
+
+        Where the calibration is flat around the shortlist's end, more than can be looked at tie: growing would not lower
+        what lies outside, and the rest of the lane is taken from the best u, with the gap reported.
+        """
+        calibration, size = self.pairs.calibration(), _SHORTLIST
+        picks, penalties, gap = [np.empty(0, np.int64)], [np.empty(0)], 0.0
         while wanted:
             rows, u, ceiling, last = self._shortlist(size)
-            bound = calibration(u) / calibration.max_variance * self.discount(rows)
-            outside = float(calibration(np.array([ceiling]))[0]) / calibration.max_variance if ceiling > 0 else -1.0
-            chosen, closeness, gap, _ = filling.exploit(rows, bound, u, self.config.similarity_penalty, outside, wanted, last)
-            picks.append(chosen)
-            penalties.append(self.config.similarity_penalty * closeness)
-            wanted -= len(chosen)
+            bound = self._score(calibration, u) * self.discount(rows)
+            outside, below = self._score(calibration, np.array([ceiling, _FLAT * ceiling])) if ceiling > 0 else (-1.0, -2.0)
+            tied = outside == below and len(self.evidence.slot_of) > _EXHAUSTIVE
+            for forced in [last] if last or not tied else [False, True]:
+                chosen, closeness, lost, _ = filling.exploit(rows, bound, u, self.config.similarity_penalty, outside, wanted, forced)
+                picks.append(chosen)
+                penalties.append(self.config.similarity_penalty * closeness)
+                wanted, gap = wanted - len(chosen), max(gap, lost)
             size *= 4
-        return np.concatenate(picks), np.concatenate(penalties), gap <= 0, max(gap, 0.0)
+        return np.concatenate(picks), np.concatenate(penalties), gap <= 0, gap
+
+    @staticmethod
+    def _score(calibration: Calibration, u: np.ndarray) -> np.ndarray:
+        return calibration(u) / calibration.max_variance
 
     def _shortlist(self, size: int) -> tuple[np.ndarray, np.ndarray, float, bool]:
         """At least ``size`` candidates (rows, u), the u below which all others lie, and whether there can be no more.
 
         The threshold of the step before nearly always serves: scores drift slowly, and one pass is enough.
         """
-        state, threads = self.evidence.state, ops.num_threads()
+        state, threads = self.evidence.state, self._threads
         low, high = -1.0, state.max_variance + 1  # too many candidates at low, too few at high
         while high - low > 1e-9 * state.max_variance:
             threshold = self._threshold
@@ -166,15 +182,15 @@ class LargePool:
                 high = threshold
                 guess = 0.9 * threshold if low < 0 else (low + high) / 2
             else:
-                if found > 4 * size:
-                    self._threshold = float(np.partition(u, -2 * size)[-2 * size])
+                if found > 2 * size:
+                    self._threshold = float(np.partition(u, -3 * size // 2)[-3 * size // 2])
                 return rows, u, threshold, threshold <= 0 or size >= _CAPACITY
             self._threshold = guess if low < guess < high and guess > 1e-12 else max(0.0, (low + high) / 2)
         return self._tied(low, high, size)
 
     def _tied(self, low: float, high: float, size: int) -> tuple[np.ndarray, np.ndarray, float, bool]:
         """More tasks than can be looked at share one u: all above it, and of the tied one of each environment."""
-        above, u_above, _ = native.score(self.evidence.state, high, _CAPACITY, ops.num_threads())
+        above, u_above, _ = native.score(self.evidence.state, high, _CAPACITY, self._threads)
         starts, sizes = self.evidence.offsets[:-1], np.diff(self.evidence.offsets)
         draw = np.random.Philox(key=np.array([self.seed, self.evidence.step], dtype=np.uint64)).jumped().random_raw(len(sizes))
         full = np.flatnonzero(sizes)

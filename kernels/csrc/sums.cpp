@@ -198,3 +198,25 @@ EXPORT int64_t envsched_isotonic(const double* u, const double* v, const double*
     for (int64_t i = 0; i < block.count; ++i) values[k++] = block.sum / block.mass;
   return int64_t(mass.size());
 }
+
+// One whole propagation: out[i] = sum_k weight[i, k] * stats[row[i, k]] over lists row [N, K] (-1: none), stats [N][2].
+EXPORT void envsched_gather(const int32_t* row, const float* weight, const float* stats, int64_t N, int64_t K, float* out, int threads) {
+  constexpr int64_t AHEAD = 16;  // rows between a prefetch and its use
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t i = 0; i < N; ++i) {
+    if (i + AHEAD < N)
+      for (int64_t k = 0; k < K; ++k) {
+        const int32_t j = row[(i + AHEAD) * K + k];
+        __builtin_prefetch(stats + 2 * int64_t(j < 0 ? 0 : j));
+      }
+    float value = 0, mass = 0;
+    for (int64_t k = 0; k < K; ++k) {
+      const int32_t j = row[i * K + k];
+      if (j < 0) continue;
+      value += weight[i * K + k] * stats[2 * int64_t(j)];
+      mass += weight[i * K + k] * stats[2 * int64_t(j) + 1];
+    }
+    out[2 * i] = value;
+    out[2 * i + 1] = mass;
+  }
+}

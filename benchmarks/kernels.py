@@ -1,0 +1,85 @@
+"""One whole propagation over 18 neighbours by every backend at hand: what maintained sums save."""
+
+import importlib.util
+from argparse import Namespace
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch_geometric import EdgeIndex
+from torch_geometric.utils import scatter, segment
+
+from benchmarks.measure import Figures, main, medians
+from benchmarks.worlds import offsets_of, random_lists
+from envsched import ops
+from envsched.predict import HistoryPropagation
+from kernels import reference
+
+
+def measure(arguments: Namespace) -> Figures:
+    torch.set_num_threads(ops.num_threads())
+    generator = np.random.default_rng(0)
+    offsets = offsets_of(arguments.tasks, arguments.environments, generator)
+    lists = random_lists(offsets, 6, 12, generator)
+    row = np.concatenate([lists.within_row, lists.cross_row], axis=1)
+    weight = np.concatenate([lists.within_weight, lists.cross_weight], axis=1)
+    stats = generator.random((arguments.tasks, 2), dtype=np.float32)
+    paths, results = _paths(row, weight, stats)
+    block, copy = np.zeros(row.nbytes + weight.nbytes, np.uint8), np.zeros(row.nbytes + weight.nbytes, np.uint8)
+    paths["copy of lists"] = lambda: np.copyto(copy, block)
+    seconds = medians(paths, 3 if arguments.tasks > 100_000 else arguments.repeats)["wall"]
+    truth = reference.gather(row, weight, stats)
+    figures: Figures = {"milliseconds": {}, "over_native": {}, "largest_error": {}}
+    print(f"  {'backend':34} {'ms':>10} {'x native':>9} {'error':>9}")
+    for name, value in sorted(seconds.items(), key=lambda item: item[1]):
+        figures["milliseconds"][name] = 1e3 * value
+        figures["over_native"][name] = value / seconds["native gather"]
+        if name in results:
+            figures["largest_error"][name] = float(np.abs(np.asarray(results[name]()) - truth).max())
+        print(f"  {name:34} {1e3 * value:10.3f} {figures['over_native'][name]:9.2f} {figures['largest_error'].get(name, 0):9.1e}")
+    return figures
+
+
+def _paths(row: np.ndarray, weight: np.ndarray, stats: np.ndarray):
+    num_tasks = len(row)
+    target, slot = np.nonzero(row >= 0)
+    source = torch.from_numpy(row[target, slot].astype(np.int64))
+    to = torch.from_numpy(target)
+    w, x = torch.from_numpy(weight[target, slot]), torch.from_numpy(stats)
+    edge_index = torch.stack([source, to])
+    pointer = torch.from_numpy(np.concatenate([[0], np.cumsum(np.bincount(target, minlength=num_tasks))]))
+    matrix = scipy.sparse.csr_matrix((w.numpy(), (target, source.numpy())), shape=(num_tasks, num_tasks))
+    csr = torch.sparse_csr_tensor(pointer, source, w, size=(num_tasks, num_tasks))
+    adjacency = EdgeIndex(torch.stack([to, source]), sparse_size=(num_tasks, num_tasks), sort_order="row")
+    layer = HistoryPropagation()
+    dense_row, dense_weight = torch.from_numpy(np.maximum(row, 0)).long(), torch.from_numpy(np.where(row >= 0, weight, 0))
+
+    def messages() -> torch.Tensor:
+        return w[:, None] * x[source]
+
+    def index_add() -> torch.Tensor:
+        return torch.zeros(num_tasks, 2).index_add_(0, to, messages())
+
+    results = {
+        "native gather": lambda: ops.gather(row, weight, stats),
+        "PyG MessagePassing": lambda: layer.evidence(x[:, 0] / x[:, 1], x[:, 1], edge_index, w).T,
+        "PyG EdgeIndex.matmul": lambda: adjacency.matmul(x, w),
+        "PyG scatter": lambda: scatter(messages(), to, dim=0, dim_size=num_tasks),
+        "PyG segment": lambda: segment(messages(), pointer),
+        "torch.sparse CSR": lambda: csr @ x,
+        "torch index_add_": index_add,
+        "torch gather and sum": lambda: (dense_weight[:, :, None] * x[dense_row]).sum(1),
+        "torch embedding_bag": lambda: torch.nn.functional.embedding_bag(dense_row, x, mode="sum", per_sample_weights=dense_weight),
+        "scipy CSR": lambda: matrix @ stats,
+    }
+    if importlib.util.find_spec("torch_scatter"):
+        from torch_scatter import scatter_add, segment_csr
+
+        results["torch_scatter scatter"] = lambda: scatter_add(messages(), to, dim=0, dim_size=num_tasks)
+        results["torch_scatter segment_csr"] = lambda: segment_csr(messages(), pointer)
+    return dict(results), results
+
+
+if __name__ == "__main__":
+    with torch.no_grad():
+        main("benchmarks.kernels", measure, tasks=25_000, environments=500)
