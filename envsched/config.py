@@ -87,6 +87,20 @@ class FeatureConfig(Section):
     verifier_weight: float = Field(default=1.0, ge=0, description="weight of verifier tokens")
 
 
+class FilterConfig(Section):
+    """When a task rests, and when it is tried again (METHOD 10)."""
+
+    top_visits: int = Field(default=3, ge=2, description="visits in a row at the highest reward that put a task to rest")
+    flat_visits: int = Field(default=4, ge=2, description="visits in a row with the same equal rewards that put a task to rest")
+    tolerance: float = Field(default=0.02, ge=0, lt=1, description="distance from the top that still counts as it, of the reward range")
+    rest: int = Field(default=8, ge=1, description="steps of the first rest; each further one is twice as long")
+    longest_rest: int = Field(default=64, ge=1, description="steps of the longest rest")
+    probation: int = Field(default=4, ge=1, description="rested tasks that may be picked again in one step")
+    open_batches: int = Field(default=3, ge=1, description="batches' worth of tasks that never rest")
+    guess_cases: int = Field(default=2, ge=1, description="rewards proven to come from guessed identifiers that shut a task out")
+    guess_rest: int = Field(default=16, ge=1, description="steps that it is then kept from exploitation")
+
+
 class RuntimeConfig(Section):
     """How environments run: workers, wall-clock and resource limits, sizes."""
 
@@ -164,6 +178,7 @@ class Config(Section):
 
     scheduler: SchedulerConfig = SchedulerConfig()
     features: FeatureConfig = FeatureConfig()
+    filters: FilterConfig = FilterConfig()
     runtime: RuntimeConfig = RuntimeConfig()
     train: TrainConfig = TrainConfig()
     vllm: VllmConfig = VllmConfig()

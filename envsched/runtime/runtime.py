@@ -73,10 +73,17 @@ class EnvironmentRuntime:
         """
         return self.start_many([task], [seed])[0]
 
+    def start_variant(self, task: Task, seed: int | None = None) -> Episode:
+        """An instance of a task of the pool, or of one that it does not have in one of its environments; no worker keeps the latter."""
+        assert task.key not in self.pool or task is self.pool.task(task.key), "a variant needs a key of its own"
+        return self._start([task], [seed])[0]
+
     def start_many(self, tasks: Sequence[str], seeds: Sequence[int | None] | None = None) -> list[Episode]:
         """Episodes for ``tasks``, started side by side; one that fails has the status ``infra_error``."""
-        seeds = [None] * len(tasks) if seeds is None else seeds
-        episodes = [self._new_episode(self.pool.task(key), seed) for key, seed in zip(tasks, seeds, strict=True)]
+        return self._start([self.pool.task(key) for key in tasks], [None] * len(tasks) if seeds is None else seeds)
+
+    def _start(self, tasks: Sequence[Task], seeds: Sequence[int | None]) -> list[Episode]:
+        episodes = [self._new_episode(task, seed) for task, seed in zip(tasks, seeds, strict=True)]
         for episode in episodes:
             try:
                 episode.attach(self.launch(episode))
@@ -186,7 +193,7 @@ class EnvironmentRuntime:
     def _order(self, episode: Episode, worker: Worker, number: int) -> dict[str, Any]:
         task = episode.task
         order: dict[str, Any] = {"op": "start", "task": task.key, "seed": episode.seed, "start": episode.started_at}
-        order["episode"] = number
+        order |= {"episode": number, "keep": task.key in self.pool}
         if task.key not in worker.known_tasks:
             environment = self.pool.environment(task.environment)
             order["payload"] = {

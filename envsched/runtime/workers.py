@@ -96,7 +96,8 @@ class Worker:
         """
         with self._conversation():
             self._control.send(order, time.monotonic() + START_SECONDS, (episode_socket.fileno(),))
-        self.known_tasks.add(order["task"])
+        if order["keep"]:
+            self.known_tasks.add(order["task"])
         self.num_episodes += 1
 
     def forget(self) -> None:

@@ -72,6 +72,8 @@ class Worker:
         if process == 0:
             self.control.close()
             self._run_episode(episode_socket, blueprint, order, folder)
+        if not order["keep"]:
+            del self.blueprints[order["task"]]
         self.process_of[order["episode"]] = process
         episode_socket.close()
 
