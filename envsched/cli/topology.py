@@ -161,7 +161,7 @@ def tools(pool: PoolName, environment: Annotated[str, typer.Option("--environmen
     for tool in read_tools(found):
         writes = ", ".join(f"{kind} {key}" for key, kind in sorted(tool.effects)) or "nothing"
         kinds, reads = " + ".join(sorted(tool.kinds)) or "unread", ", ".join(sorted(tool.reads)) or "nothing"
-        print(f"{tool.name}: {kinds}; reads {reads}; writes {writes}")
+        print(f"{tool.name}: {kinds}; reads {reads}; writes {writes}{'; loops' if tool.loops else ''}")
         for argument, givers in feeds.get(tool.name, {}).items():
             print(f"  {argument} from {', '.join(givers)}")
 

@@ -36,7 +36,6 @@ class CheckReading:
     identity: tuple[str, ...] = ()
     is_field: bool = False  # speaks of a field, not of a whole record
     keeps: bool = False  # asks that things stay as they were at the start, so that nothing is to be done
-    constants: frozenset[str] = frozenset()  # strings it compares with or reaches records by
     strings: frozenset[str] = frozenset()  # every string in it
 
 
@@ -122,7 +121,7 @@ class _Conditions(Places):
         if not places:
             return []
         kind = CheckKind.RELATION if len(places) == 2 else CheckKind.EQUALITY
-        return [Atom(kind, places[0], self.compared_constant(other, inner), is_negative=not holds)]
+        return [Atom(kind, places[0], self.either_constant(other, inner), is_negative=not holds)]
 
     def truth(self, place: Place | None, holds: bool) -> list[Atom]:
         """A value taken as a truth value: a field is a flag, a record or a number of items is there or not."""
@@ -132,14 +131,12 @@ class _Conditions(Places):
             return [Atom(CheckKind.EQUALITY, place, is_negative=not holds)]
         return [Atom(CheckKind.PRESENCE if holds else CheckKind.ABSENCE, place, is_negative=not holds)]
 
-    def compared_constant(self, *sides: ast.expr) -> Any:
-        value = next((constant for side in sides if (constant := self.constant(side)) is not None), None)
-        self.constants.update(text for text in (value if isinstance(value, list | set | tuple) else [value]) if isinstance(text, str))
-        return value
+    def either_constant(self, *sides: ast.expr) -> Any:
+        return next((constant for side in sides if (constant := self.constant(side)) is not None), None)
 
     def compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr, holds: bool) -> Atom | None:
         a, b = self.place(left), self.place(right)
-        constant = self.compared_constant(right, left)
+        constant = self.either_constant(right, left)
         places = [place for place in (a, b) if place is not None]
         if not places:
             return None
@@ -282,7 +279,6 @@ class _Reader(_Conditions):
             identity=tuple(map(str, key or place.found_by)),
             is_field=place.is_field,
             keeps=bool(chosen) and all(atom.keeps for atom in chosen),
-            constants=frozenset(self.constants),
         )
 
 

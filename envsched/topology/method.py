@@ -38,10 +38,13 @@ FRESH = "fresh"  # a dict or list made here
 Value = Part | str | None
 
 
+Methods = dict[str, ast.FunctionDef | ast.AsyncFunctionDef]
+
+
 class Book(Protocol):
     """What a method may ask about its class."""
 
-    methods: dict[str, ast.FunctionDef]
+    methods: Methods
     truths: set[str]  # fields that hold yes or no
 
     def reading(self, name: str) -> "MethodReading": ...

@@ -72,7 +72,6 @@ class Places:
         blocks = [function.body, *(node.body for node in function.body if isinstance(node, ast.Try))]
         self.functions = {node.name for block in blocks for node in block if isinstance(node, ast.FunctionDef)}  # the check's own
         self.state_keys: set[str] = set()
-        self.constants: set[str] = set()
         self.reads_initial = False
 
     def atoms(self, test: ast.expr, holds: bool) -> list[Atom]:
@@ -137,8 +136,6 @@ class Places:
         stepped = place.step(constant)
         if len(stepped.path) == 1 and stepped.path[0] != ANY:
             self.state_keys.add(stepped.path[0])
-        if isinstance(constant, str) and len(stepped.path) == RECORD_DEPTH:
-            self.constants.add(constant)
         self.reads_initial |= stepped.initial
         return replace(stepped, found_by=inner.found_by) if inner is not None else stepped
 

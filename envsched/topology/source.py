@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from envsched.topology.method import MethodReading
+from envsched.topology.method import MethodReading, Methods
 from envsched.topology.schema import Phase
 from envsched.topology.syntax import parse
 from envsched.types import Environment
@@ -95,7 +95,7 @@ def _bases(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> list[ast.Cla
     return [ancestor for base in named for ancestor in (*_bases(base, {k: v for k, v in classes.items() if v is not node}), base)]
 
 
-def _record_fields(methods: dict[str, ast.FunctionDef], classes: dict[str, ast.ClassDef]) -> tuple[dict[str, tuple[str, ...]], set[str]]:
+def _record_fields(methods: Methods, classes: dict[str, ast.ClassDef]) -> tuple[dict[str, tuple[str, ...]], set[str]]:
     """Collections that methods set on ``self``, each with the fields of the records its annotation names; and the yes/no fields."""
     fields: dict[str, tuple[str, ...]] = {}
     truths: set[str] = set()
@@ -114,7 +114,7 @@ def _record_fields(methods: dict[str, ast.FunctionDef], classes: dict[str, ast.C
 class _Book:
     """Methods of one class, each read once; recursion among them ends at the method already being read."""
 
-    def __init__(self, methods: dict[str, ast.FunctionDef], classes: dict[str, ast.ClassDef]) -> None:
+    def __init__(self, methods: Methods, classes: dict[str, ast.ClassDef]) -> None:
         self.methods = methods
         self.fields, self.truths = _record_fields(methods, classes)
         self.readings: dict[str, MethodReading] = {}

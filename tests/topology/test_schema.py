@@ -68,6 +68,7 @@ def record(**changes) -> dict:
     return base
 
 
+@settings(deadline=None)
 @given(topologies())
 def test_canonical_form_reads_back_to_the_same_bytes(topology):
     again = Topology.model_validate_json(topology.canonical())
@@ -75,12 +76,13 @@ def test_canonical_form_reads_back_to_the_same_bytes(topology):
     assert again.canonical() == topology.canonical()
 
 
+@settings(deadline=None)
 @given(topologies(), topologies())
 def test_equal_records_and_equal_bytes_are_the_same_thing(a, b):
     assert (a == b) == (a.canonical() == b.canonical())
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(topologies(), topologies())
 def test_vectors_are_unit_and_similarity_is_in_range_and_symmetric(a, b):
     va, vb = topology_vector(a), topology_vector(b)

@@ -86,7 +86,7 @@ def _object(text: str) -> dict[str, Any]:
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start:
         raise AnswerError("it holds no complete JSON object")
-    body = text[start : end + 1]
+    body, problem = text[start : end + 1], "it is a JSON value of another kind"
     for candidate in (body, re.sub(r",\s*([}\]])", r"\1", body)):
         try:
             content = json.loads(candidate)

@@ -98,22 +98,27 @@ class Endpoint:
 
     def ask(self, messages: Messages, limit: int) -> Reply:
         """One reply of at most ``limit`` tokens."""
-        for attempt in range(self.attempts):
+        attempt = 1
+        while True:
             try:
                 return self._send(messages, limit)
             except (openai.RateLimitError, openai.InternalServerError, openai.APIConnectionError) as error:
-                problem = error  # a timeout is a connection error too
-                if attempt + 1 < self.attempts:
-                    self.sleep(self._wait(attempt, error))
+                if attempt >= self.attempts:
+                    raise self._given_up(error) from None
+                self.sleep(self._wait(attempt, error))
+                attempt += 1
             except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
                 remedy = "check OPENAI_API_KEY, OPENAI_BASE_URL and --model"
                 raise EndpointError(f"{self._where()} refuses: {self._clean(error)}; {remedy}") from None
             except openai.APIError as error:
                 raise RequestError(self._clean(error)) from None
-        told = f"{self.attempts} attempts failed, the last with: {self._clean(problem)}"
-        if isinstance(problem, openai.APIConnectionError) and not isinstance(problem, openai.APITimeoutError):
-            raise EndpointError(f"{self._where()} can't be reached: {told}; is it up?") from None
-        raise RequestError(told) from None
+
+    def _given_up(self, error: openai.APIError) -> EnvschedError:
+        """Out of attempts: nobody answers there at all, or this one request was not answered (a timeout is of that kind)."""
+        told = f"{self.attempts} attempts failed, the last with: {self._clean(error)}"
+        if isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError):
+            return EndpointError(f"{self._where()} can't be reached: {told}; is it up?")
+        return RequestError(told)
 
     def _send(self, messages: Messages, limit: int) -> Reply:
         """One request, or several while the dialect is being found."""
@@ -159,7 +164,7 @@ class Endpoint:
             asked = float(headers.get("retry-after", ""))
         except ValueError:
             asked = 0.0
-        return min(max(asked, 2.0**attempt * self._jitter.uniform(0.5, 1.0)), MAX_WAIT_SECONDS)
+        return min(max(asked, 2.0 ** (attempt - 1) * self._jitter.uniform(0.5, 1.0)), MAX_WAIT_SECONDS)
 
     def _where(self) -> str:
         return f"the endpoint {self._client.base_url} with model {self.model!r}"
