@@ -42,13 +42,18 @@ def backend() -> str:
     return "native"
 
 
+def has_int8() -> bool:
+    """Does the int8 sieve run here?"""
+    return backend() == "native" and native.has_int8()
+
+
 def require_native(wanted: str) -> None:
     """Say what ``wanted`` lacks.
 
     Raises:
         MissingExtraError: the native library is not there, or its int8 products are not.
     """
-    if backend() != "native" or not native.has_int8():
+    if not has_int8():
         raise MissingExtraError(
             f"{wanted} needs the native library with int8 inner products (AVX-512 VNNI), and this machine has none; "
             "build it with python -m kernels.build, or choose graph_mode static or incremental_exact"
@@ -86,7 +91,7 @@ def cross_lists(
         targets: rows int64 [T]; none: all.
     """
     targets = np.arange(len(vectors)) if targets is None else targets
-    if backend() == "native" and native.has_int8() and num_slots > 0:
+    if has_int8() and num_slots > 0:
         sizes = np.diff(offsets)
         start, stop = np.repeat(offsets[:-1], sizes), np.repeat(offsets[1:], sizes)
         row, weight = native.cross(native.Quantised(vectors, num_threads()), start, stop, targets, num_slots, num_threads())

@@ -97,6 +97,23 @@ def cross(
     return row, weight
 
 
+def offer(
+    features: Quantised, source: np.ndarray, start: np.ndarray, stop: np.ndarray, row: np.ndarray, weight: np.ndarray, threads: int
+) -> None:
+    """Let sources [S], in no list yet, compete for the lists of all tasks outside start .. stop, their own environment's rows.
+
+    Args:
+        row, weight: int64 and float64 [N, K], updated in place.
+    """
+    num_tasks, num_features = features.vectors.shape
+    assert row.dtype == np.int64 and weight.dtype == np.float64 and row.flags.c_contiguous and weight.flags.c_contiguous
+    source, start, stop = (_as(values, np.int64) for values in (source, start, stop))
+    library().envsched_offer(
+        _p(features.vectors), _p(features.packed), _p(features.scale), _p(features.residual), num_tasks, num_features,
+        _p(source), _p(start), _p(stop), len(source), row.shape[1], _p(weight), _p(row), threads,
+    )  # fmt: skip
+
+
 def stream(
     features: Quantised, source: np.ndarray, mass: np.ndarray, value: np.ndarray, start: np.ndarray, stop: np.ndarray,
     floor: float, sums: np.ndarray, threads: int,
@@ -259,6 +276,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "within": (None, [p, i, p, i, i, p, p, t]),
         "quantise": (None, [p, i, i, p, p, p, t]),
         "cross": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
+        "offer": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
         "stream": (None, [p, p, i, i, p, p, p, p, p, i, d, p, t]),
         "reverse": (None, [p, p, i, i, p, p, p]),
         "gather": (None, [p, p, p, i, i, p, t]),

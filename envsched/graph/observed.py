@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch_geometric.data import HeteroData
 
+from envsched import ops
 from envsched.features import Features
 from envsched.files import digest
 from envsched.graph.exact import build_cross, build_within
@@ -19,7 +20,9 @@ from envsched.graph.lists import NeighbourLists
 from envsched.graph.relation import Relation
 from envsched.graph.similarity import pair_products, products
 from envsched.graph.storage import read_graph, write_graph
+from kernels import native
 
+_SIEVE_FROM = 1024  # tasks from which the int8 pass pays
 _TARGETS = 1 << 16  # targets whose similarities to the new sources are in memory at once
 
 
@@ -40,6 +43,7 @@ class ObservedGraph:
         assert len(features) == len(self.environment_of), "features and environment_of must have one row a task"
         assert np.all(np.diff(self.environment_of) >= 0), "tasks must be laid out by environment"
         self.digest = digest("envsched graph 1", features.digest, self.environment_of.tobytes(), f"{num_within},{num_cross}")
+        self._codes = native.Quantised(features.cross, ops.num_threads()) if ops.has_int8() and len(features) >= _SIEVE_FROM else None
         self.reset()
 
     def reset(self) -> None:
@@ -135,6 +139,10 @@ class ObservedGraph:
             self._within.offer(targets, sources, weight)
 
     def _offer_cross(self, new: np.ndarray) -> None:
+        if self._codes is not None and self.num_cross:
+            start, stop = np.searchsorted(self.environment_of, [self.environment_of[new], self.environment_of[new] + 1])
+            native.offer(self._codes, new, start, stop, self._cross.source, self._cross.weight, ops.num_threads())
+            return
         for start in range(0, len(self.features), _TARGETS):
             targets = np.arange(start, min(start + _TARGETS, len(self.features)))
             weight = products(self.features.cross[targets], self.features.cross[new])
