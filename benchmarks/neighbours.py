@@ -1,6 +1,7 @@
 """Do neighbours carry evidence? The reward variance of a task against that of its neighbours, and of as many random tasks.
 
-Usage: python benchmarks/neighbours.py rollouts.jsonl.gz [--prompts prompts.jsonl.gz] [--pool POOL] [--out neighbours.json]
+Usage: python -m benchmarks.neighbours rollouts.jsonl.gz [--prompts prompts.jsonl.gz] [--pool POOL] [--out neighbours.json]
+       python -m benchmarks.neighbours --simulated LEARNER
 
 Rollouts are JSON lines with rewards and either environment, task_id and policy (recorded benchmarks: only the text of a prompt tells
 tasks apart) or task and step (a run's rollouts; give its --pool, and topologies join in). Letters: N tasks, P policies, K neighbours.
@@ -28,12 +29,16 @@ from envsched.features import build_features
 from envsched.files import write_json
 from envsched.pool import Pool
 from envsched.pool.opening import open_pool
+from envsched.simulate.calibration import load_kind
+from envsched.simulate.intervals import interval
+from envsched.simulate.runs import Setting, make_learner
 from envsched.types import Environment, Task
 
 NEIGHBOURS = {"within": 6, "cross": 12}
 WHERE = {"within an environment": "within", "across environments": "cross"}
 MIN_TASKS = 20  # a policy that tried fewer tells nothing
 DRAWS = 1000
+WORLDS, WORLD_ENVIRONMENTS, GROUP_SIZE = 8, 17, 8  # of the simulator
 RANDOM_SETS = 10  # of random tasks, averaged over in the correlation, not in the estimate
 
 
@@ -47,17 +52,26 @@ class Cells:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rollouts", type=Path)
+    parser.add_argument("rollouts", type=Path, nargs="?")
+    parser.add_argument(
+        "--simulated", metavar="LEARNER", help="ask the simulator's learner (slow, ...; those of envsched.simulate) in place of rollouts"
+    )
     parser.add_argument("--prompts", type=Path, help="JSON lines of task_id and prompt, where the rollouts hold none")
     parser.add_argument("--pool", help="the pool that a run's rollouts belong to")
     parser.add_argument("--encoder", default="auto", help="text encoder, as in features.encoder")
     parser.add_argument("--out", type=Path, help="write the table as JSON as well")
     options = parser.parse_args()
-    cells = read_cells(options.rollouts, options.prompts, options.pool)
-    rows = measure(cells, options.encoder, has_topologies=options.pool is not None)
+    if (options.rollouts is None) == (options.simulated is None):
+        parser.error("give a file of rollouts or --simulated LEARNER, one of the two")
+    if options.simulated is not None:
+        rows = measure_simulated(options.simulated)
+    else:
+        cells = read_cells(options.rollouts, options.prompts, options.pool)
+        rows = measure(cells, options.encoder, has_topologies=options.pool is not None)
     print("\n".join(table(rows)))
     if options.out is not None:
-        write_json(options.out, {"rollouts": options.rollouts.name, "encoder": options.encoder, "rows": rows})
+        asked = {"simulated": options.simulated} if options.rollouts is None else {"rollouts": options.rollouts.name}
+        write_json(options.out, {**asked, "encoder": options.encoder, "rows": rows})
     return 0
 
 
@@ -97,6 +111,28 @@ def measure(cells: Cells, encoder: str, has_topologies: bool) -> list[dict[str, 
         everything = build_features(cells.pool, FeatureConfig(encoder=encoder))
         rows.append(_row("text, tools, state and checks, within", "within", everything.within, cells))
     return rows
+
+
+def measure_simulated(learner: str) -> list[dict[str, Any]]:
+    """The same on groups of the simulator's learner before any training; intervals are over independent worlds."""
+    found: dict[str, list[tuple[float, float, float, float, int]]] = {"within": [], "cross": []}
+    for seed in range(WORLDS):
+        world, policy = make_learner(Setting(learner=learner, seed=seed, num_environments=WORLD_ENVIRONMENTS), load_kind(learner))
+        rows = np.arange(len(world))
+        variances = policy.roll_out(rows, GROUP_SIZE).var(axis=1, ddof=1)
+        for relation, vectors in (("within", world.within), ("cross", world.cross)):
+            rng = np.random.Generator(np.random.Philox(key=[seed, NEIGHBOURS[relation]]))
+            part = _estimates(vectors, world.environment_of, rows, variances, relation, NEIGHBOURS[relation], rng)
+            errors = np.abs(part[1] - part[2]).mean() / np.abs(part[1][:, None] - part[3]).mean()
+            found[relation].append((*_correlations([part], np.ones(len(world), dtype=np.int64)), float(errors), len(part[0])))
+    names = {"within": "topic of the prompt, within an environment", "cross": "archetype of the topology, across environments"}
+    return [_over_worlds(names[relation], NEIGHBOURS[relation], np.array(values)) for relation, values in found.items()]
+
+
+def _over_worlds(name: str, k: int, values: np.ndarray) -> dict[str, Any]:
+    figures = {title: interval(values[:, column]) for column, title in enumerate(("neighbours", "random", "difference"))}
+    shared = {"relation": name, "k": k, "policies": len(values), "cells": int(values[:, 4].sum())}
+    return {**shared, **figures, "absolute_error_ratio": float(values[:, 3].mean())}
 
 
 def _row(name: str, relation: str, vectors: np.ndarray, cells: Cells) -> dict[str, Any]:

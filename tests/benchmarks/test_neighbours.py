@@ -55,3 +55,12 @@ def test_rollouts_of_a_run_bring_their_topologies(tmp_path):
     rows = SCRIPT["measure"](SCRIPT["read_cells"](path, None, "bundled"), "tfidf", has_topologies=True)
     assert [row["relation"] for row in rows][2:] == ["topology, across environments", "text, tools, state and checks, within"]
     assert all(row["cells"] > 250 for row in rows)
+
+
+def test_the_simulators_learner_is_asked_over_worlds(monkeypatch):
+    for name, value in (("WORLDS", 3), ("WORLD_ENVIRONMENTS", 3)):
+        monkeypatch.setitem(SCRIPT["measure_simulated"].__globals__, name, value)
+    within, cross = SCRIPT["measure_simulated"]("slow")
+    assert (within["policies"], within["cells"], cross["cells"]) == (3, 450, 450)
+    assert within["neighbours"]["low"] <= within["neighbours"]["mean"] <= within["neighbours"]["high"]
+    assert len(SCRIPT["table"]([within, cross])) == 4

@@ -315,7 +315,7 @@ def test_a_killed_download_goes_on(tmp_path, monkeypatch):
         command = [sys.executable, str(SCRIPT), "--out", str(tmp_path / "data"), "--manifest", str(file)]
         process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": "."})
         part = tmp_path / "data" / "downloads" / "github" / "tasks.json.part"
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not (part.exists() and part.stat().st_size > 30_000) and time.monotonic() < deadline:
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
