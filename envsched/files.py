@@ -1,5 +1,6 @@
 """Canonical JSON, digests, and writes that either happen whole or not at all."""
 
+import errno
 import hashlib
 import json
 import os
@@ -12,6 +13,17 @@ from typing import Any
 def canonical_json(value: Any) -> str:
     """Equal values give equal text: sorted keys, no spaces, no NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def parse_json(text: str | bytes, **options: Any) -> Any:
+    """``json.loads`` whose every fault is a ValueError.
+
+    Python raises RecursionError on JSON nested some hundred deep, which a file from elsewhere may hold.
+    """
+    try:
+        return json.loads(text, **options)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def digest(*parts: bytes | str) -> str:
@@ -27,12 +39,19 @@ def digest(*parts: bytes | str) -> str:
 def write_atomically(path: Path | str, content: bytes | str) -> None:
     """Write beside ``path`` and rename over it: on a full disk or a crash the old file stays whole.
 
+    A device or a pipe (``/dev/stdout``) is written to: renamed over, it would be gone.
+
     Raises:
         OSError: as the file system gave it; the half-written neighbour is removed.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     raw = content.encode() if isinstance(content, str) else content
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        path.write_bytes(raw)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:

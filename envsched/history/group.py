@@ -59,7 +59,10 @@ def check_reward(reward: Any, status: Status, where: str, low: float = -math.inf
         raise RecordError(f"{where}: the reward is None but the status is {status.value!r}; only {_MISSING} may come without a reward")
     if isinstance(reward, bool) or not isinstance(reward, Real):
         raise RecordError(f"{where}: a reward must be a number, came {type(reward).__name__} {reward!r}")
-    value = float(reward)
+    try:
+        value = float(reward)
+    except OverflowError:  # a whole number beyond 1e308
+        value = math.inf
     if not math.isfinite(value):
         raise RecordError(f"{where}: a reward must be finite, came {value}; give None and one of {_MISSING} if the rollout failed")
     if not low - ROUNDING <= value <= high + ROUNDING:

@@ -3,7 +3,6 @@
 Letters: G rollouts of one record.
 """
 
-import json
 import logging
 import os
 from collections.abc import Iterable, Mapping
@@ -11,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from envsched.errors import RecordError
-from envsched.files import canonical_json
+from envsched.files import canonical_json, parse_json
 from envsched.history.group import check_reward
 from envsched.types import RolloutRecord, Status
 
 logger = logging.getLogger(__name__)
 
+MAX_STEP = 2**53  # ages of records are computed in float64, which counts exactly up to here
 _KNOWN = ("task", "step", "rewards", "status", "policy_version", "tokens", "seconds", "trace")
 
 
@@ -107,7 +107,7 @@ def read_records(path: Path | str) -> tuple[list[RolloutRecord], list[str]]:
     records, problems = [], []
     for number, line in filled:
         try:
-            mapping = json.loads(line)
+            mapping = parse_json(line)
         except ValueError as error:
             if number != filled[-1][0]:
                 raise RecordError(f"{path}, line {number} is not valid JSON: {error}; mend or remove the line") from None
@@ -158,7 +158,7 @@ def _end_of_whole_lines(stream: Any, path: Path) -> int:
     content = stream.read()
     start = content.rfind(b"\n") + 1
     try:
-        json.loads(content[start:])
+        parse_json(content[start:])
     except ValueError:
         logger.warning("%s: the last line was truncated (%d bytes); it is cut off", path, end - start)
         return start
@@ -184,8 +184,8 @@ def _sequence(value: Any, name: str, where: str) -> tuple[Any, ...]:
 
 def _count(value: Any, name: str, where: str) -> int:
     # operator.index would take numpy integers and bool alike; a bool is a mistake here
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
-        raise RecordError(f"{where}: {name} must be a whole number from 0, came {value!r}")
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value <= MAX_STEP:
+        raise RecordError(f"{where}: {name} must be a whole number from 0 to 2**53, came {value!r}")
     return int(value)
 
 

@@ -4,12 +4,12 @@ Both public shapes are read: a dict by ``env_id`` or a list of environments, wit
 or as JSON strings. Nothing of an environment's code is executed here.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from envsched.errors import PoolError
+from envsched.pool.reading import decode, read_text
 from envsched.types import Check, Environment, Task
 
 ENVIRONMENT_FILES = ("191_env_metadata.json", "191_env_metadata_processed.json", "environments.json")
@@ -49,14 +49,7 @@ def _first_of(folder: Path, names: tuple[str, ...], kind: str) -> Path:
 
 def _items(file: Path, key_field: str) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Items of a file, each with the words that name it in an error."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_unique(file))
-    except json.JSONDecodeError as error:
-        raise PoolError(f"{file}: invalid JSON at line {error.lineno}, column {error.colno}: {error.msg}; restore the file") from None
-    except UnicodeDecodeError as error:
-        raise PoolError(f"{file}: not UTF-8 at byte {error.start}; restore the file") from None
-    except OSError as error:
-        raise PoolError(f"{file}: {error.strerror}") from None
+    content = decode(read_text(file), str(file))
     if isinstance(content, dict):
         content = [{key_field: key, **item} if isinstance(item, dict) else item for key, item in content.items()]
     if not isinstance(content, list):
@@ -67,22 +60,11 @@ def _items(file: Path, key_field: str) -> Iterator[tuple[Mapping[str, Any], str]
         yield item, f"{file}: {key_field} {item[key_field]!r}"
 
 
-def _unique(file: Path):
-    def hook(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
-            seen: set[str] = set()
-            twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-            raise PoolError(f"{file}: key {twice!r} occurs twice in one object; keys must be unique, rename or drop one")
-        return made
-
-    return hook
-
-
 def _environment(item: Mapping[str, Any], where: str) -> Environment:
     tools = _decoded(item, "tools", where, list, default=[])
     for position, tool in enumerate(tools):
-        if not isinstance(tool, dict) or not isinstance(tool.get("function", {}).get("name"), str):
+        function = tool.get("function") if isinstance(tool, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise PoolError(f"{where}: tools[{position}] has no function.name; expected an OpenAI function schema")
     return Environment(
         key=item["env_id"],
@@ -125,10 +107,7 @@ def _typed(item: Mapping[str, Any], field: str, where: str, kind: type, default:
 def _decoded(item: Mapping[str, Any], field: str, where: str, kind: type, default: Any = None) -> Any:
     value = item.get(field, default)
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except json.JSONDecodeError as error:
-            raise PoolError(f"{where}: field {field!r} holds a string that is not JSON: {error.msg}") from None
+        value = decode(value, f"{where}: field {field!r} holds a string that is not JSON")
     return _typed({field: value}, field, where, kind)
 
 

@@ -108,9 +108,22 @@ class Pool:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the content: any changed text, tool, state or check changes it, file order does not."""
-        parts = (canonical_json(asdict(item)) for item in (*self.environments, *self.tasks))
-        return digest("envsched pool 1", *parts)
+        """SHA-256 of the content: any changed text, tool, state or check changes it, file order does not.
+
+        Raises:
+            PoolError: an environment or task holds what canonical JSON can't; names its key.
+        """
+        return digest("envsched pool 1", *(_content(item) for item in (*self.environments, *self.tasks)))
+
+
+def _content(item: Environment | Task) -> bytes:
+    try:
+        return canonical_json(asdict(item)).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PoolError(
+            f"{type(item).__name__.lower()} {item.key!r} holds what canonical JSON can't: {error}; give strings, finite numbers, "
+            "lists and objects, nested some hundred deep at most"
+        ) from None
 
 
 def _index(keys: Sequence[str], kind: str) -> dict[str, int]:

@@ -1,17 +1,25 @@
 """Reading files of tasks: every fault names the file, the place in it, what was expected and what came."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from envsched.errors import PoolError
+from envsched.files import parse_json
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_text(file: Path) -> str:
-    """Raises PoolError: unreadable or not UTF-8."""
+    """UTF-8, with or without a byte-order mark.
+
+    Raises:
+        PoolError: unreadable or not UTF-8.
+    """
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise PoolError(f"{file}: not UTF-8 at byte {error.start}; restore the file") from None
     except OSError as error:
@@ -29,7 +37,8 @@ def read_objects(file: Path) -> Iterator[tuple[dict[str, Any], str]]:
     if start == "[":
         items = ((item, f"{file}: item {position}") for position, item in enumerate(decode(text, str(file))))
     else:
-        lines = ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+        # JSON strings may hold the other separators that splitlines() knows
+        lines = ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
         items = ((decode(line, f"{file}, line {number}"), f"{file}, line {number}") for number, line in lines)
     for item, where in items:
         if not isinstance(item, dict):
@@ -38,15 +47,30 @@ def read_objects(file: Path) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def decode(text: str, where: str) -> Any:
-    """JSON without repeated keys.
+    """JSON without repeated keys, NaN, infinities or halves of characters: a pool's fingerprint is over its canonical JSON.
 
     Raises:
-        PoolError: not JSON, or a key twice in one object.
+        PoolError: not JSON, a key twice in one object, or a value that canonical JSON can't hold.
     """
+
+    def refuse(constant: str) -> None:
+        raise PoolError(f"{where}: {constant} is no JSON number; give a finite number or null")
+
     try:
-        return json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, where))
+        value = parse_json(text, object_pairs_hook=lambda pairs: _unique(pairs, where), parse_constant=refuse)
+        if _SURROGATE.search(text):  # an escape of half a character; a pair of them is one whole character
+            json.dumps(value, ensure_ascii=False).encode()
+    except PoolError:
+        raise
     except json.JSONDecodeError as error:
-        raise PoolError(f"{where}: invalid JSON at column {error.colno}: {error.msg}; restore it") from None
+        place = f"column {error.colno}" if ", line " in where else f"line {error.lineno}, column {error.colno}"
+        raise PoolError(f"{where}: invalid JSON at {place}: {error.msg}; restore it") from None
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise PoolError(f"{where}: {half} is half a character (a lone surrogate); write the whole character") from None
+    except ValueError as error:
+        raise PoolError(f"{where}: invalid JSON: {str(error).partition(';')[0]}; restore it") from None
+    return value
 
 
 def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from time import perf_counter
 from typing import Any
 
 from envsched.config import SchedulerConfig
-from envsched.errors import ConfigError
 from envsched.files import canonical_json, digest
 from envsched.history import History
+from envsched.history.record import MAX_STEP
 from envsched.pool import Pool
 from envsched.scheduler.figures import batch_figures, step_figures
-from envsched.scheduler.state import make_state, read_state
+from envsched.scheduler.state import MAX_SEED, make_state, read_state, whole
 from envsched.select import refuse_small_pool
 from envsched.types import Batch, RolloutRecord
 
@@ -40,7 +40,7 @@ class RecordedScheduler(ABC):
         refuse_small_pool(len(pool), config.batch_size)
         self.pool = pool
         self.config = config
-        self.seed = _whole(seed, "seed")
+        self.seed = whole(seed, "seed", MAX_SEED)
         self.name = name
         self.history = History(pool, config)
         self._figures: dict[str, float] = {}
@@ -56,7 +56,7 @@ class RecordedScheduler(ABC):
             ConfigError: the step is no whole number from 0.
         """
         start = perf_counter()
-        batch = self._choose(_whole(step, "step"))
+        batch = self._choose(whole(step, "step", MAX_STEP))
         assert len(set(batch.tasks)) == self.config.batch_size == len(batch.picks)
         self._figures |= batch_figures(batch) | {"seconds/select": perf_counter() - start}
         return batch
@@ -97,9 +97,3 @@ class RecordedScheduler(ABC):
             "history": self.history.digest_before(step),
             "config": digest(canonical_json(self.config.model_dump(mode="json"))),
         }
-
-
-def _whole(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= int(value) < 2**64:
-        raise ConfigError(f"{name} must be a whole number from 0 to 2**64 - 1, came {value!r}")
-    return int(value)

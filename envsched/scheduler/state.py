@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from envsched.config import SchedulerConfig
-from envsched.errors import StateError
+from envsched.errors import ConfigError, StateError
 from envsched.history import History
 from envsched.pool import Pool
 
 _FORMAT = "envsched state 1"
 _FIELDS = ("format", "seed", "pool", "history")
+MAX_SEED = 2**64 - 1  # a word of the generator's key
 _NAMED = 5  # keys spelled out in a message
 
 
@@ -37,7 +38,7 @@ def read_state(state: Mapping[str, Any], pool: Pool, config: SchedulerConfig) ->
             f"this state belongs to another pool: {'; '.join(changes)}. Give the pool it was made with, or keep what "
             "stayed with envsched.scheduler.carry_over(state, pool)"
         )
-    return int(state["seed"]), History.from_list(pool, state["history"], config)
+    return whole(state["seed"], "seed", MAX_SEED), History.from_list(pool, state["history"], config)
 
 
 def carry_over(state: Mapping[str, Any], pool: Pool) -> tuple[dict[str, Any], list[str]]:
@@ -77,11 +78,46 @@ def pool_changes(state: Mapping[str, Any], pool: Pool) -> list[str]:
     return changes
 
 
+def whole(value: Any, name: str, largest: int) -> int:
+    """A whole number from 0 to ``largest``.
+
+    Raises:
+        ConfigError: anything else; names it.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= int(value) <= largest:
+        raise ConfigError(f"{name} must be a whole number from 0 to {largest}, came {value!r}")
+    return int(value)
+
+
 def _refuse_other_format(state: Mapping[str, Any]) -> None:
+    if not isinstance(state, Mapping):
+        raise StateError(f"not a scheduler state: came {type(state).__name__}; give what state_dict() returned")
     absent = [name for name in _FIELDS if name not in state]
     if absent or state["format"] != _FORMAT:
         came = f"field {absent[0]!r} is absent" if absent else f"came format {state['format']!r}"
         raise StateError(f"not a scheduler state of {_FORMAT!r}: {came}; give what state_dict() returned")
+    pool, history = state["pool"], state["history"]
+    fits = {
+        "seed": _is_seed(state["seed"]),
+        "pool": isinstance(pool, Mapping) and isinstance(pool.get("fingerprint"), str) and _is_list_of(str, pool.get("tasks")),
+        "history": _is_list_of(Mapping, history) and all("task" in entry for entry in history),
+    }
+    for name, good in fits.items():
+        if not good:
+            raise StateError(
+                f"not a scheduler state: field {name!r} was altered, came {str(state[name])[:80]}; give what state_dict() returned"
+            )
+
+
+def _is_seed(value: Any) -> bool:
+    try:
+        return whole(value, "seed", MAX_SEED) == value
+    except ConfigError:
+        return False
+
+
+def _is_list_of(kind: type, value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
 def _some(keys: set[str]) -> str:

@@ -4,7 +4,7 @@ Letters: N tasks, P policies, G rollouts.
 """
 
 import gzip
-import json
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from envsched.errors import RecordError
+from envsched.files import parse_json
 from envsched.pool import Pool
 from envsched.types import Environment, Task
 
@@ -97,16 +98,18 @@ def _lines(path: Path) -> Iterable[dict[str, Any]]:
             for number, line in enumerate(stream, start=1):
                 if not line.strip():
                     continue
-                row = json.loads(line)
+                row = parse_json(line)
                 if not isinstance(row, dict) or "task_id" not in row:
                     raise RecordError(
                         f"{path}, line {number}: expected an object with task_id; a rollout line also needs environment, policy and rewards"
                     )
                 yield row
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise RecordError(f"rollouts file {path}: {error}; give JSON lines, plain or gzip") from None
-    except json.JSONDecodeError as error:
-        raise RecordError(f"rollouts file {path}: not JSON lines: {error.msg}") from None
+    except RecordError:
+        raise
+    except ValueError as error:
+        raise RecordError(f"rollouts file {path}: not JSON lines: {error}; give JSON lines in UTF-8, plain or gzip") from None
 
 
 class SplitPolicy:

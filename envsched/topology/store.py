@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from envsched.errors import StateError
-from envsched.files import canonical_json, read_lines, write_atomically
+from envsched.files import canonical_json, parse_json, read_lines, write_atomically
 from envsched.pool import Pool
 from envsched.topology.schema import Topology
 
@@ -48,9 +48,9 @@ def parse_line(line: str, where: str) -> tuple[str, Topology]:
         StateError: not JSON, or a field is missing, unknown or out of range; ``where`` and the field are named.
     """
     try:
-        entry = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise StateError(f"{where}: invalid JSON ({error.msg}); write the file again") from None
+        entry = parse_json(line)
+    except ValueError as error:
+        raise StateError(f"{where}: invalid JSON ({error}); write the file again") from None
     if not isinstance(entry, dict) or set(entry) != {"task", "topology"} or not isinstance(entry["task"], str):
         raise StateError(f'{where}: expected {{"task": key, "topology": record}}; came {line.strip()[:80]}')
     try:

@@ -45,12 +45,12 @@ def test_all_fields_and_unknown_ones_are_kept():
     [
         ({"task": None}, "task must be a non-empty string, came None"),
         ({"task": ""}, "task must be"),
-        ({"step": "3"}, "step must be a whole number from 0, came '3'"),
+        ({"step": "3"}, "step must be a whole number from 0 to 2**53, came '3'"),
         ({"step": True}, "came True"),
         ({"step": -1}, "came -1"),
         ({"step": 1.0}, "came 1.0"),
         ({"policy_version": 4}, "policy_version 4 lies after the step"),
-        ({"policy_version": -1}, "policy_version must be a whole number from 0, came -1"),
+        ({"policy_version": -1}, "policy_version must be a whole number from 0 to 2**53, came -1"),
         ({"rewards": 0.5}, "rewards must be a list with one entry per rollout, came float 0.5"),
         ({"rewards": {"a": 1}}, "rewards must be a list"),
         ({"rewards": "11"}, "rewards must be a list"),
@@ -208,3 +208,18 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path):
     assert path.read_bytes() == before
     append_records(path, [parse_record({**LINE, "step": 4}, "")])
     assert len(read_records(path)[0]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"task": "a", "step": 9007199254740993, "rewards": [0, 1]}', r"line 1, task 'a': step must be a whole number from 0 to 2\*\*53"),
+        ('{"task": "a", "step": 1, "rewards": [1' + "0" * 400 + ", 1]}", r"line 1, task 'a', step 1, rollout 0: a reward must be finite"),
+        ("[" * 100_000, r"line 1 is not valid JSON: nested too deep"),
+    ],
+)
+def test_what_no_array_can_hold_is_refused_with_its_line(tmp_path, line, says):
+    path = tmp_path / "history.jsonl"
+    path.write_text(line + '\n{"task": "a", "step": 0, "rewards": [0, 1]}\n')
+    with pytest.raises(RecordError, match=says):
+        read_records(path)

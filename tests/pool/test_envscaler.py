@@ -8,6 +8,8 @@ import pytest
 
 from envsched.errors import PoolError
 from envsched.pool import Pool
+from envsched.pool.opening import open_pool
+from envsched.types import Environment, Task
 
 TOOL = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}}}
 CHECK = {"check_item": "Is it so?", "check_func": "def check_func(final_state):\n    return True"}
@@ -66,7 +68,7 @@ def test_the_order_of_files_does_not_change_rows_or_fingerprint(tmp_path):
             [task(checklist_with_func=[])],
             r"task_id 't': checklist_with_func has length 0.*drop the task or",
         ),
-        ("{", [task()], r"191_env_metadata\.json: invalid JSON at line 1.*restore the file"),
+        ("{", [task()], r"191_env_metadata\.json: invalid JSON at line 1.*restore it"),
         ([environment()], '[{"task_id": "t",]', r"invalid JSON at line 1, column 18"),
         ("3", [task()], r"expected a list, or a dict by env_id; came int"),
         ([environment()], [{"env_id": "e"}], r"item 0 has no string 'task_id'; give it one"),
@@ -74,6 +76,12 @@ def test_the_order_of_files_does_not_change_rows_or_fingerprint(tmp_path):
         ([environment()], [task(init_config="{")], r"task_id 't': field 'init_config' holds a string that is not JSON"),
         ([environment()], [task(init_config=[1])], r"field 'init_config' must be a dict; came list"),
         ([environment(tools="[")], [task()], r"env_id 'e': field 'tools' holds a string that is not JSON"),
+        ([environment(tools=[{"function": None}])], [task()], r"env_id 'e': tools\[0\] has no function\.name"),
+        ([environment()], [task(init_config={"a": float("nan")})], r"metadata\.json: NaN is no JSON number; give a finite number"),
+        ([environment()], [task(init_config='{"a": -Infinity}')], r"task_id 't': field 'init_config'.*-Infinity is no JSON number"),
+        ([environment()], [task(task="\ud800")], r"metadata\.json: '\\ud800' is half a character"),
+        ([environment()], "[" * 100_000, r"metadata\.json: invalid JSON: nested too deep"),
+        ([environment()], '[{"task_id": ' + "9" * 5000 + "}]", r"metadata\.json: invalid JSON: Exceeds the limit"),
         ([environment(tools=[{"function": {}}])], [task()], r"env_id 'e': tools\[0\] has no function\.name"),
         ([environment()], [task(checklist_with_func=["x"])], r"checklist_with_func\[0\]: expected an object.*came str"),
         ([environment()], [task(checklist_with_func=[{"check_item": "?"}])], r"checklist_with_func\[0\]: field 'check_func' must be a str"),
@@ -98,6 +106,22 @@ def test_text_that_is_not_utf8_is_named(tmp_path):
     (folder / "191_env_metadata.json").write_bytes(b'[{"env_id": "\xff"}]')
     with pytest.raises(PoolError, match=r"191_env_metadata\.json: not UTF-8 at byte 13"):
         Pool.from_envscaler(folder)
+
+
+def test_a_byte_order_mark_and_whole_characters_by_escapes_are_read(tmp_path):
+    folder = write(tmp_path / "pool", [environment()], [task(task="\U0001f600")])
+    file = folder / "191_env_metadata.json"
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert Pool.from_envscaler(folder).task("t").prompt == "\U0001f600"
+
+
+def test_content_without_canonical_json_is_refused_when_opened(tmp_path):
+    state = '{"a":' + "[" * 900 + "]" * 900 + "}"
+    folder = write(tmp_path / "pool", [environment()], json.dumps([task()]).replace('{"a": {}}', state))
+    with pytest.raises(PoolError, match=r"pool: task 't' holds what canonical JSON can't: maximum recursion"):
+        open_pool(folder)
+    with pytest.raises(PoolError, match=r"task 't' holds what canonical JSON can't"):
+        _ = Pool([Environment("e")], [Task("t", "e", initial_state={"a": {1, 2}})]).fingerprint
 
 
 def test_the_real_slice_loads():

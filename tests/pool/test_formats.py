@@ -215,3 +215,14 @@ def test_anything_that_lists_environments_and_tasks_is_a_pool():
     assert isinstance(Shop(), PoolSource)
     pool = pool_from(Shop())
     assert pool.fingerprint == Pool([Environment("shop")], [Task("t", "shop", "Sell it")]).fingerprint
+
+
+def test_separators_inside_strings_do_not_end_a_line(tmp_path):
+    pool = Pool([Environment("e")], [Task("t", "e", prompt="a\u2028b\x85c\x0bd")])
+    write_jsonl(pool, tmp_path / "pool.jsonl")
+    assert read_jsonl(tmp_path / "pool.jsonl").fingerprint == pool.fingerprint
+
+
+def test_a_file_of_another_system_is_read(tmp_path):
+    (tmp_path / "pool.jsonl").write_bytes(b'\xef\xbb\xbf{"key": "t", "environment": "e"}\r\n')
+    assert read_jsonl(tmp_path / "pool.jsonl").tasks[0].key == "t"

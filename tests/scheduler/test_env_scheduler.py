@@ -258,3 +258,27 @@ def test_metrics_leave_no_trace_in_later_batches():
 
 def test_it_is_a_scheduler_with_five_verbs():
     assert isinstance(new_scheduler(), Scheduler)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": "7"},
+        {"seed": -1},
+        {"seed": True},
+        {"pool": None},
+        {"pool": {"fingerprint": 3}},
+        {"history": {}},
+        {"history": [3]},
+        {"format": "envsched state 0"},
+    ],
+)
+def test_an_altered_state_is_refused_and_nothing_is_lost(change):
+    pool = make_pool()
+    scheduler = EnvScheduler(pool, small_config(), 3, make_features(pool))
+    before = scheduler.state_dict()
+    with pytest.raises(StateError, match="not a scheduler state"):
+        scheduler.load_state_dict(before | change)
+    with pytest.raises(StateError, match="not a scheduler state"):
+        scheduler.load_state_dict(None)
+    assert scheduler.state_dict() == before
