@@ -10,20 +10,31 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from envsched.errors import ConfigError
+
+MAX_COUNT = 10**9  # of tasks, picks, steps; arrays count in int64
+MAX_NEIGHBOURS = 4096  # every task has that many slots in memory
+MAX_REWARD_RANGE = 1e100  # a variance squares it
 
 
 class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _numbers_are_no_switches(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
+            raise ValueError("true and false are not allowed here")
+        return value
+
 
 class SchedulerConfig(Section):
     """What is scheduled, how its variance is predicted, how the batch is chosen."""
 
-    batch_size: int = Field(default=64, ge=1, description="tasks per step, B")
-    group_size: int = Field(default=8, ge=2, description="rollouts per task, G")
+    batch_size: int = Field(default=64, ge=1, le=MAX_COUNT, description="tasks per step, B")
+    group_size: int = Field(default=8, ge=2, le=MAX_COUNT, description="rollouts per task, G")
 
     estimator: Literal["envsched", "paper"] = Field(default="envsched", description="which rule predicts the variance")
     relations: tuple[Literal["within", "cross"], ...] = Field(default=("within", "cross"), description="relations that carry evidence")
@@ -32,8 +43,8 @@ class SchedulerConfig(Section):
     decline_weight: float = Field(default=0.5, ge=0, le=1, description="how far a recent decline cuts a prediction (eta)")
     graph_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of a prior's parent (lambda_g)")
     own_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of the graph prior (lambda_s)")
-    num_within: int = Field(default=6, ge=0, description="observed neighbours in the same environment")
-    num_cross: int = Field(default=12, ge=0, description="observed neighbours in other environments")
+    num_within: int = Field(default=6, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in the same environment")
+    num_cross: int = Field(default=12, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in other environments")
     graph_mode: Literal["auto", "exact", "incremental_exact", "static", "kernel"] = Field(
         default="auto",
         description="exact: observed neighbours, from scratch each step; incremental_exact: the same, kept up to date; "
@@ -53,10 +64,10 @@ class SchedulerConfig(Section):
     )
     exposure_scale: float = Field(default=16, gt=0, description="exposures that halve an exploitation score (c0)")
     similarity_penalty: float = Field(default=0.08, ge=0, description="cost of resembling the batch (lambda_sim)")
-    max_per_environment: int = Field(default=4, ge=1, description="picks of one environment per step (C1)")
-    window_steps: int = Field(default=3, ge=1, description="steps of the environment window, this one included")
-    max_per_environment_window: int = Field(default=11, ge=1, description="picks of one environment per window (C3)")
-    max_consecutive: int = Field(default=2, ge=1, description="steps in a row for one task (C_task)")
+    max_per_environment: int = Field(default=4, ge=1, le=MAX_COUNT, description="picks of one environment per step (C1)")
+    window_steps: int = Field(default=3, ge=1, le=MAX_COUNT, description="steps of the environment window, this one included")
+    max_per_environment_window: int = Field(default=11, ge=1, le=MAX_COUNT, description="picks of one environment per window (C3)")
+    max_consecutive: int = Field(default=2, ge=1, le=MAX_COUNT, description="steps in a row for one task (C_task)")
 
     reward_low: float = Field(default=0.0, description="lowest reward of the pool")
     reward_high: float = Field(default=1.0, description="highest reward of the pool")
@@ -66,6 +77,8 @@ class SchedulerConfig(Section):
     def _consistent(self) -> "SchedulerConfig":
         if self.reward_high <= self.reward_low:
             raise ValueError(f"reward_high ({self.reward_high}) must exceed reward_low ({self.reward_low})")
+        if self.reward_range > MAX_REWARD_RANGE:
+            raise ValueError(f"rewards may span {MAX_REWARD_RANGE:g} at most, came {self.reward_low:g} to {self.reward_high:g}")
         if self.calibration_full <= self.calibration_start:
             raise ValueError("calibration_full must exceed calibration_start")
         return self
@@ -85,6 +98,13 @@ class FeatureConfig(Section):
     tool_weight: float = Field(default=1.0, ge=0, description="weight of tool sets")
     state_weight: float = Field(default=1.0, ge=0, description="weight of state keys")
     verifier_weight: float = Field(default=1.0, ge=0, description="weight of verifier tokens")
+
+    @field_validator("text_weight", "tool_weight", "state_weight", "verifier_weight")
+    @classmethod
+    def _weighs(cls, value: float) -> float:
+        if value and not 1e-6 <= value <= 1e6:  # rows are brought to norm 1, which squares
+            raise ValueError("a weight is 0, or from 1e-6 to 1e6")
+        return value
 
 
 class FilterConfig(Section):
@@ -202,20 +222,51 @@ def load_config(path: Path | str | None = None, overrides: Mapping[str, Any] | I
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
-        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']} (came: {e['input']!r})" for e in error.errors())
+        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}{_came(e)}" for e in error.errors())
         raise ConfigError(f"{path or 'config'}: {lines}") from None
+
+
+def _came(error: Mapping[str, Any]) -> str:
+    # what contradicts something else is already in the words; the input is the whole section then
+    return "" if isinstance(error["input"], Mapping) and error["type"] == "value_error" else f" (came: {error['input']!r})"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without repeated keys: of two values for one setting, neither is what was meant."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen if isinstance(key, yaml.ScalarNode) else False:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} occurs twice", key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+def _parse_yaml(text: str, where: str) -> Any:
+    """Raises ConfigError in one line, where YAML's own errors draw pictures."""
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ConfigError(f"{where} is not valid YAML: {place}{error.problem or error.context}; mend it") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{where} is not valid YAML: {str(error).splitlines()[0]}; mend it") from None
 
 
 def _read_yaml(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"config file {path}: {error.strerror}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"config file {path} is not valid YAML: {error}") from None
-    if not isinstance(tree, dict) or not all(isinstance(part, dict) for part in tree.values()):
-        raise ConfigError(f"config file {path}: expected sections {', '.join(Config.model_fields)}, each a mapping")
-    return tree
+        raise ConfigError(f"config file {path}: {error.strerror}; give a YAML file of settings") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"config file {path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    tree = _parse_yaml(text, f"config file {path}")
+    tree = {} if tree is None else tree
+    if not isinstance(tree, dict) or not all(part is None or isinstance(part, dict) for part in tree.values()):
+        raise ConfigError(f"config file {path}: expected sections {', '.join(Config.model_fields)}, each a mapping of settings")
+    return {section: part or {} for section, part in tree.items()}
 
 
 def _pairs(overrides: Mapping[str, Any] | Iterable[str]) -> Iterable[tuple[str, Any]]:
@@ -226,7 +277,7 @@ def _pairs(overrides: Mapping[str, Any] | Iterable[str]) -> Iterable[tuple[str, 
         name, separator, value = text.partition("=")
         if not separator:
             raise ConfigError(f"--set {text!r}: expected name=value, for example half_life=24")
-        yield name.strip(), yaml.safe_load(value)
+        yield name.strip(), _parse_yaml(value, f"--set {text!r}: the value")
 
 
 def _place(name: str) -> tuple[str, str]:
@@ -246,6 +297,6 @@ def _known(name: str, allowed: Iterable[str], kind: str) -> None:
     allowed = list(allowed)
     if name in allowed:
         return
-    nearest = difflib.get_close_matches(name, allowed, n=1)
+    nearest = difflib.get_close_matches(str(name), allowed, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(allowed)}"
     raise ConfigError(f"unknown {kind} {name!r}; {hint}")
