@@ -1,7 +1,7 @@
 """Where the files of a run lie that an audit reads.
 
 ```
-resolved_config.yaml                      every setting; section ``train`` names pool, seed and scheduler
+resolved_config.yaml                      every setting; section ``train`` names pool (a relative path: seen from here), seed and scheduler
 selector/features.npz                     what the graph is made from, with its digest
 selector/task_manifest.step_N.json        the batch of step N with its provenance
 selector/input_audit.step_N.json          what the batch of step N follows from
@@ -38,13 +38,13 @@ class RunLayout:
         return self.folder / "rollouts" / f"step_{step}.jsonl"
 
     def manifest_steps(self) -> list[int]:
-        return self._steps("selector", r"task_manifest\.step_(\d+)\.json")
+        return self._steps("selector", r"task_manifest\.step_(0|[1-9][0-9]*)\.json")
 
     def input_audit_steps(self) -> list[int]:
-        return self._steps("selector", r"input_audit\.step_(\d+)\.json")
+        return self._steps("selector", r"input_audit\.step_(0|[1-9][0-9]*)\.json")
 
     def rollout_steps(self) -> list[int]:
-        return self._steps("rollouts", r"step_(\d+)\.jsonl")
+        return self._steps("rollouts", r"step_(0|[1-9][0-9]*)\.jsonl")
 
     def _steps(self, part: str, pattern: str) -> list[int]:
         found = (re.fullmatch(pattern, path.name) for path in (self.folder / part).glob("*"))

@@ -1,6 +1,5 @@
 """A batch with its provenance, as JSON."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import envsched
 from envsched.errors import AuditError
-from envsched.files import write_json
+from envsched.files import parse_json, write_json
 from envsched.types import Batch, Lane, Manifest, Pick, Relaxation, Scheduler
 
 
@@ -69,7 +68,7 @@ def read_mapping(path: Path | str) -> Mapping[str, Any]:
         AuditError: the file can't be read or holds something else.
     """
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        value = parse_json(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise AuditError(f"{path}: {error.strerror}") from None
     except ValueError as error:

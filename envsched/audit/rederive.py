@@ -10,11 +10,11 @@ from envsched.audit.manifest import make_manifest, read_manifest, read_mapping
 from envsched.audit.writing import input_audit
 from envsched.baselines import build_scheduler, scheduler_entry
 from envsched.config import load_config
-from envsched.errors import AuditError, EnvschedError
+from envsched.errors import AuditError, ConfigError, EnvschedError
 from envsched.features import Features
 from envsched.history import read_records
 from envsched.pool.opening import open_pool
-from envsched.types import Manifest, Pick, Scheduler
+from envsched.types import Manifest, Pick, RolloutRecord, Scheduler
 
 SAME_NUMBER = 1e-9  # scores and terms may differ by rounding between machines; picks may not differ at all
 
@@ -28,24 +28,32 @@ class AuditReport:
     notes: tuple[str, ...]  # what a killed run left half-written
 
 
-def audit_run(folder: Path | str) -> AuditReport:
+def audit_run(folder: Path | str, pool: str | None = None) -> AuditReport:
     """Check every manifest and input audit of a run directory, in order of steps.
 
-    Records of ``rollouts/step_N.jsonl`` count as observed between the batches of N and N + 1, whatever step made them.
+    Records of ``rollouts/step_N.jsonl`` count as observed between the batches of N and N + 1, whatever earlier step made them.
+
+    Args:
+        folder: of the run.
+        pool: where its pool lies now; none: where the config says, a relative path seen from ``folder``.
 
     Raises:
+        ConfigError: the folder holds no run.
         AuditError: the first step that differs and how, or what is missing to derive it.
     """
     layout = RunLayout(Path(folder))
+    if not layout.config.is_file():
+        raise ConfigError(f"{layout.folder} is no run directory: it has no {layout.config.name}; give the directory of a run")
     manifests, audits = set(layout.manifest_steps()), set(layout.input_audit_steps())
+    _refuse_gaps(layout, manifests, audits)
     steps = sorted(manifests | audits)
-    scheduler = _scheduler(layout, steps[0] if steps else 0)
+    scheduler = _scheduler(layout, steps[0] if steps else 0, pool)
     notes: list[str] = []
     pending, num_records = layout.rollout_steps(), 0
     for step in steps:
         try:
             while pending and pending[0] < step:
-                records, problems = read_records(layout.rollouts(pending.pop(0)))
+                records, problems = _records(layout, pending.pop(0))
                 scheduler.observe(records)
                 num_records += len(records)
                 notes += problems
@@ -56,18 +64,51 @@ def audit_run(folder: Path | str) -> AuditReport:
         except EnvschedError as error:
             raise AuditError(f"step {step}: {error}") from error
     for step in pending:
-        notes += read_records(layout.rollouts(step))[1]
+        notes += _unvouched(layout, step, scheduler)
     return AuditReport(tuple(sorted(manifests)), num_records, tuple(notes))
 
 
-def _scheduler(layout: RunLayout, first_step: int) -> Scheduler:
+def _refuse_gaps(layout: RunLayout, manifests: set[int], audits: set[int]) -> None:
+    """A run writes a batch per step, each before its rollouts; only the next step's input audit may stand alone."""
+    rollouts = set(layout.rollout_steps())
+    end = max(manifests, default=-1) + 1
+    expected = manifests | rollouts | (audits - {end}) | set(range(min(manifests, default=0), end))
+    missing = sorted(expected - manifests)
+    if missing:
+        step = missing[0]
+        left = " or ".join(str(path.name) for path in (layout.rollouts(step), layout.input_audit(step)) if path.exists())
+        beside = f"; {left} is there without it" if left else ""
+        raise AuditError(f"step {step}: {layout.manifest(step)} is missing{beside}; restore it from the run")
+
+
+def _records(layout: RunLayout, step: int) -> tuple[list[RolloutRecord], list[str]]:
+    """Records that came in at ``step``, and what a killed run left half-written."""
+    records, problems = read_records(layout.rollouts(step))
+    early = next((record for record in records if record.step > step), None)
+    if early is not None:
+        raise AuditError(
+            f"{layout.rollouts(step)} has a record of step {early.step} (task {early.task!r}), which was not chosen yet; "
+            "it was moved or its step was edited"
+        )
+    return records, problems
+
+
+def _unvouched(layout: RunLayout, step: int, scheduler: Scheduler) -> list[str]:
+    """Notes on rollouts that no batch and no input audit follows: they must fit, more can't be told."""
+    try:
+        records, problems = _records(layout, step)
+        scheduler.observe(records)
+    except EnvschedError as error:
+        raise AuditError(f"step {step}: {error}") from error
+    return [*problems, f"{layout.rollouts(step)}: no later batch or input audit vouches for its {len(records)} records"]
+
+
+def _scheduler(layout: RunLayout, first_step: int, pool_name: str | None) -> Scheduler:
     """The run's scheduler as it was before its first step."""
-    if not layout.config.is_file():
-        raise AuditError(f"{layout.folder} is no run directory: it has no {layout.config.name}; give the directory of a run")
     try:
         config = load_config(layout.config)
         run = config.train
-        pool = open_pool(run.pool)
+        pool = open_pool(run.pool, layout.folder) if pool_name is None else open_pool(pool_name)
         features = Features.load(layout.features, pool) if scheduler_entry(run.scheduler).uses_features else None
         return build_scheduler(run.scheduler, pool, config.scheduler, run.seed, features)
     except EnvschedError as error:
@@ -75,7 +116,10 @@ def _scheduler(layout: RunLayout, first_step: int) -> Scheduler:
 
 
 def _compare_inputs(written: Mapping[str, Any], derived: Mapping[str, Any]) -> None:
-    _compare_digests(written.get("digests", {}), derived.get("digests", {}), "input audit")
+    digests = written.get("digests", {})
+    if not isinstance(digests, Mapping):
+        raise AuditError(f"the input audit has digests {digests!r}, expected an object")
+    _compare_digests(digests, derived.get("digests", {}), "input audit")
     for name in sorted(written.keys() | derived.keys()):
         if written.get(name) != derived.get(name):
             raise AuditError(f"the input audit has {name} {written.get(name)!r}, derived is {derived.get(name)!r}")

@@ -12,19 +12,25 @@ def register(app: typer.Typer) -> None:
 
 _HELP = """Derive every batch of a run again from its pool, resolved config, saved features and rollouts alone.
 
-Exit status 0 when every manifest is what its inputs give; else 1, with the first step that differs and how. Stored scores are
+Exit status 0 when every manifest is what its inputs give; 1 with the first step that differs and how; 2 when
+there is no run to derive. Stored scores are
 compared, never used.
 
 Examples:
 
   envsched audit runs/demo
+
+  envsched audit copied/run --pool copied/pool
 """
 
 
-def audit(run_dir: Annotated[Path, typer.Argument(help="The directory of a run.", metavar="RUN_DIR")]) -> None:
+def audit(
+    run_dir: Annotated[Path, typer.Argument(help="The directory of a run.", metavar="RUN_DIR")],
+    pool: Annotated[str | None, typer.Option("--pool", help="Where the run's pool lies now; else where its config says.")] = None,
+) -> None:
     from envsched.audit import audit_run
 
-    report = audit_run(run_dir)
+    report = audit_run(run_dir, pool)
     for note in report.notes:
         print(f"note: {note}")
     if not report.steps:

@@ -1,7 +1,6 @@
 """Files of named arrays with a JSON header: no pickle, written whole or not at all."""
 
 import io
-import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from envsched.errors import StateError
-from envsched.files import canonical_json, write_atomically
+from envsched.files import canonical_json, parse_json, write_atomically
 
 
 def write_arrays(path: Path | str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -32,7 +31,9 @@ def read_arrays(path: Path | str, expected_format: str, names: tuple[str, ...]) 
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
-            header = json.loads(stored["header"].tobytes())
+            header = parse_json(stored["header"].tobytes())
+            if not isinstance(header, dict):
+                raise ValueError("its header is no object")
             if header.get("format") == expected_format:
                 return header, {name: stored[name] for name in names}
     except FileNotFoundError:

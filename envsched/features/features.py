@@ -46,9 +46,7 @@ class Features:
     def __post_init__(self) -> None:
         for name in ("within", "cross"):
             values = on_grid(getattr(self, name))
-            assert values.ndim == 2, f"{name} must be [N, D], came {values.shape}"
-            norms = np.sqrt(np.einsum("nd,nd->n", values, values, dtype=np.float64))
-            assert np.all((norms < 1e-6) | (np.abs(norms - 1) < 1e-3)), f"rows of {name} must have norm 1 or 0"
+            assert _are_unit_rows(values), f"{name} must be [N, D] with rows of norm 1 or 0"
             values.setflags(write=False)
             object.__setattr__(self, name, values)
         assert len(self.within) == len(self.cross), "within and cross must have one row a task"
@@ -74,14 +72,22 @@ class Features:
             StateError: no such file, a damaged one, or features of another pool; names the file and what differs.
         """
         header, arrays = read_arrays(path, _FORMAT, ("within", "cross"))
-        if header["pool"] != pool.fingerprint:
+        said = {name: str(header.get(name)) for name in ("pool", "encoder", "digest")}
+        if said["pool"] != pool.fingerprint:
             raise StateError(
-                f"features file {path}: made for the pool with fingerprint {header['pool'][:12]}, but this pool has "
+                f"features file {path}: made for the pool with fingerprint {said['pool'][:12]}, but this pool has "
                 f"{pool.fingerprint[:12]}; build the features again, or give the pool they belong to"
             )
-        made = cls(**arrays, pool_fingerprint=header["pool"], encoder=header["encoder"])
-        if made.digest != header["digest"]:
-            raise StateError(
-                f"features file {path}: content has digest {made.digest[:12]}, header says {header['digest'][:12]}; build again"
-            )
+        if not all(len(rows) == len(pool) and _are_unit_rows(rows) for rows in arrays.values()):
+            raise StateError(f"features file {path}: expected a unit or zero row for each of {len(pool)} tasks; build the features again")
+        made = cls(**arrays, pool_fingerprint=said["pool"], encoder=said["encoder"])
+        if made.digest != said["digest"]:
+            raise StateError(f"features file {path}: content has digest {made.digest[:12]}, header says {said['digest'][:12]}; build again")
         return made
+
+
+def _are_unit_rows(values: np.ndarray) -> bool:
+    if values.ndim != 2 or values.dtype.kind != "f":
+        return False
+    norms = np.sqrt(np.einsum("nd,nd->n", values, values, dtype=np.float64))
+    return bool(np.all((norms < 1e-6) | (np.abs(norms - 1) < 1e-3)))

@@ -70,6 +70,8 @@ class Rounds:
             write_atomically(self.run.layout.rollouts(step), "".join(f"{line}\n" for line in lines))
         began = time.perf_counter()
         self.scheduler.observe(records)
+        if self.run is not None:
+            write_input_audit(self.run.folder, step + 1, self.scheduler)  # vouches for the rollouts so far, should this step be the last
         seconds = self._select_seconds + time.perf_counter() - began
         return {**report.metrics(), **self.scheduler.metrics(), "scheduler/seconds": seconds}
 
@@ -77,6 +79,5 @@ class Rounds:
         """Seal transformers' checkpoint of ``step`` with the scheduler's state, then drop the oldest."""
         if self.run is not None:
             digests = {**digests, "rollouts": self.run.rollouts_digest(step)}
-            write_input_audit(self.run.folder, step, self.scheduler)  # vouches for the rollouts so far
         seal_checkpoint(Path(folder) / f"{PREFIX}{step}", step, self.scheduler.state_dict(), digests)
         drop_old_checkpoints(Path(folder), self._keep)

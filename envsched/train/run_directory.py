@@ -18,6 +18,7 @@ from envsched.audit import RunLayout
 from envsched.config import Config, load_config
 from envsched.errors import ConfigError, StateError
 from envsched.files import digest, read_lines, write_atomically
+from envsched.pool.opening import pool_seen_from
 from envsched.train.checkpoints import sealed_checkpoints, unsealed_checkpoints
 
 STEP_FILES = {  # by the first number that a checkpoint after K steps does not know, less K: it vouches for its own inputs
@@ -51,11 +52,17 @@ class RunDirectory:
         Raises:
             ConfigError: the directory holds a run and ``resume`` is not set, or settings differ that decide the run.
         """
+        config = self._seen_from_here(config)
         if self.layout.config.exists():
             if not resume:
                 raise ConfigError(f"run directory {self.folder} holds a run; give another --run-dir, or --resume to go on with it")
             self._refuse_other_config(config)
         write_atomically(self.layout.config, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+
+    def _seen_from_here(self, config: Config) -> Config:
+        """The config with a relative pool seen from the run directory, so that an audit finds it from anywhere."""
+        pool = pool_seen_from(self.folder, config.train.pool)
+        return config.model_copy(update={"train": config.train.model_copy(update={"pool": pool})})
 
     def rewind(self) -> tuple[int, Path | None]:
         """Go back to the newest whole checkpoint: (its step, its folder), or (0, none).

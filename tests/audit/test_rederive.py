@@ -2,12 +2,13 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 from envsched.audit import audit_run, write_batch
 from envsched.baselines import SCHEDULERS, build_scheduler
 from envsched.config import load_config
-from envsched.errors import AuditError
+from envsched.errors import AuditError, ConfigError
 from envsched.features import Features
 from envsched.history import append_records
 from envsched.pool.opening import open_pool
@@ -48,8 +49,9 @@ def test_a_killed_run_audits_cleanly_and_notes_the_truncated_line(tmp_path):
     layout.rollouts(3).write_text(whole[: len(whole) // 2].replace('"step":2', '"step":3'))
     report = audit_run(layout.folder)
     assert report.steps == (0, 1, 2, 3)
-    assert len(report.notes) == 1
+    assert len(report.notes) == 2
     assert re.search(r"step_3\.jsonl, line \d+: truncated", report.notes[0])
+    assert re.search(r"step_3\.jsonl: no later batch or input audit vouches for its \d+ records", report.notes[1])
 
 
 @pytest.mark.parametrize("step", [0, 2, 4])
@@ -145,7 +147,8 @@ def test_a_removed_rollouts_file_is_found(run):
 def test_a_moved_pool_and_a_folder_that_is_no_run_are_named(run, tmp_path):
     shutil.move(tmp_path / "pool", tmp_path / "elsewhere")
     assert re.match(r"step 0: .*pool: no file of environments", refused(run))
-    with pytest.raises(AuditError, match=r"no run directory: it has no resolved_config\.yaml"):
+    assert audit_run(run.folder, str(tmp_path / "elsewhere")).steps == (0, 1, 2, 3, 4)
+    with pytest.raises(ConfigError, match=r"no run directory: it has no resolved_config\.yaml"):
         audit_run(tmp_path / "elsewhere")
 
 
@@ -171,3 +174,72 @@ def test_records_that_came_in_late_count_from_when_they_came(tmp_path):
     report = audit_run(layout.folder)
     assert report.steps == (0, 1, 2, 3, 4, 5)
     assert report.num_records == 60
+
+
+def drop(*paths):
+    for path in paths:
+        path.unlink()
+
+
+def move_first_line(source, target):
+    first, *rest = source.read_text().splitlines(keepends=True)
+    source.write_text("".join(rest))
+    target.write_text(target.read_text() + first)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda run: drop(run.manifest(3)),
+            r"step 3: .*manifest\.step_3\.json is missing; step_3\.jsonl or input_audit\.step_3",
+        ),
+        (lambda run: drop(run.manifest(0), run.input_audit(0)), r"step 0: .*is missing; step_0\.jsonl is there without it"),
+        (lambda run: drop(run.manifest(2), run.input_audit(2), run.rollouts(2)), r"step 2: .*is missing; restore"),
+        (lambda run: drop(*run.folder.glob("selector/*.json")), r"step 0: .*is missing"),
+        (lambda run: run.rollouts(17).write_text(""), r"step 17: .*is missing"),
+        (lambda run: move_first_line(run.rollouts(3), run.rollouts(2)), r"step 3: .*step_2\.jsonl has a record of step 3"),
+        (lambda run: run.manifest(2).write_text("[" * 100_000), r"step 2: .*not valid JSON: nested too deep"),
+        (lambda run: edit_json(run.input_audit(2), lambda audit: audit.update(digests=[])), r"step 2: the input audit has digests \[\]"),
+    ],
+)
+def test_what_is_gone_added_or_moved_is_found(run, change, says):
+    change(run)
+    assert re.match(says, refused(run))
+
+
+def test_last_rollouts_must_fit_where_nothing_vouches_for_them(run):
+    drop(run.input_audit(5))
+    assert len(audit_run(run.folder).notes) == 1
+    run.rollouts(4).write_text('{"task": "nobody", "step": 4, "rewards": [0, 1]}\n')
+    assert re.match(r"step 4: task 'nobody' is not in this pool", refused(run))
+
+
+def rewrite_features(run, **changes):
+    with np.load(run.features) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    with open(run.features, "wb") as stream:
+        np.savez(stream, **{name: changes[name](value) if name in changes else value for name, value in arrays.items()})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"within": lambda rows: rows * 2},
+        {"within": lambda rows: rows * np.nan},
+        {"cross": np.ravel},
+        {"within": lambda rows: rows[:-1]},
+        {"header": lambda raw: np.frombuffer(b"[]", dtype=np.uint8)},
+        {"header": lambda raw: np.frombuffer(raw.tobytes().replace(b'"encoder"', b'"decoder"'), dtype=np.uint8)},
+    ],
+)
+def test_features_altered_by_hand_are_named(run, changes):
+    rewrite_features(run, **changes)
+    assert re.match(r"step 0: .*features\.npz", refused(run))
+
+
+def test_a_relative_pool_is_found_from_any_folder(run, tmp_path, monkeypatch):
+    run.config.write_text(run.config.read_text().replace(str(tmp_path / "pool"), "../pool"))
+    (tmp_path / "away").mkdir()
+    monkeypatch.chdir(tmp_path / "away")
+    assert audit_run("../run").steps == (0, 1, 2, 3, 4)

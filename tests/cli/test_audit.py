@@ -31,3 +31,9 @@ def test_audit_exits_1_and_names_the_first_step_that_differs(capsys, tmp_path):
     assert status == 1
     assert err.startswith("error: step 1: pick 0 differs in score")
     assert err.count("\n") == 1
+
+
+def test_audit_of_no_run_exits_2(capsys, tmp_path):
+    status, _, err = run_command(capsys, "audit", tmp_path)
+    assert status == 2
+    assert "no run directory" in err
