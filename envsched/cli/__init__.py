@@ -6,11 +6,12 @@ Nothing heavy is imported here or at the top of a command's module: ``envsched -
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 import typer
 
 import envsched
-from envsched.errors import EnvschedError
+from envsched.errors import AuditError, EnvschedError
 
 COMMANDS = ("pool", "topology", "graph", "select", "audit", "simulate", "replay")  # modules of this package, in the order of --help
 
@@ -31,12 +32,23 @@ def build_app() -> typer.Typer:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; an error that the user can mend is one line on standard error and exit status 1."""
+    """Run the command; an error that the user can mend is one line on standard error and exit status 2, as for a wrong option.
+
+    Exit status 1 is a verdict: the audit found a difference.
+    """
     try:
         build_app()(args=None if arguments is None else list(arguments), prog_name="envsched")
-    except (EnvschedError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+    except AuditError as error:
+        _fail(str(error), 1)
+    except EnvschedError as error:
+        _fail(str(error), 2)
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error), 2)
+
+
+def _fail(text: str, status: int) -> NoReturn:
+    print(f"error: {' '.join(text.splitlines())}", file=sys.stderr)
+    sys.exit(status)
 
 
 def _options(

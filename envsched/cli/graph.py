@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from envsched.cli.cache import DEFAULT_CACHE, cache_folder
+
 PoolName = Annotated[str, typer.Option("--pool", help="A folder in EnvScaler's format, a JSONL file, bundled, or synthetic:MxT.")]
 Topologies = Annotated[Path | None, typer.Option("--topologies", help="Topologies from an extractor; else from code alone.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file of settings.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; may be repeated.")]
 Cache = Annotated[Path, typer.Option("--cache", envvar="ENVSCHED_CACHE", help="Folder that keeps text vectors by content.")]
-HOME_CACHE = Path.home() / ".cache" / "envsched"
 
 
 def register(app: typer.Typer) -> None:
@@ -57,7 +58,7 @@ def build(
     graphml: Annotated[Path | None, typer.Option("--graphml", help="Save it as GraphML.")] = None,
     config: ConfigFile = None,
     settings: Settings = None,
-    cache: Cache = HOME_CACHE,
+    cache: Cache = DEFAULT_CACHE,
 ) -> None:
     opened, graph, _ = _built(pool, topologies, config, settings, cache)
     for line in _described(opened, graph):
@@ -82,7 +83,7 @@ def show(
     topologies: Topologies = None,
     config: ConfigFile = None,
     settings: Settings = None,
-    cache: Cache = HOME_CACHE,
+    cache: Cache = DEFAULT_CACHE,
 ) -> None:
     from envsched.graph.reasons import neighbours_of
     from envsched.topology import task_sets
@@ -107,7 +108,7 @@ def _built(pool: str, topologies: Path | None, config: Path | None, settings: li
     resolved = load_config(config, settings or ())
     opened = open_pool(pool)
     records = extract_static(opened) if topologies is None else read_topologies(topologies, opened)
-    features = build_features(opened, resolved.features, records, cache)
+    features = build_features(opened, resolved.features, records, cache_folder(cache))
     graph = ObservedGraph(features, opened.environment_of, resolved.scheduler.num_within, resolved.scheduler.num_cross)
     graph.observe(np.arange(len(opened)))
     return opened, graph, records

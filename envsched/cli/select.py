@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from envsched.errors import ConfigError
+from envsched.cli.cache import DEFAULT_CACHE, cache_folder
+from envsched.errors import ConfigError, RecordError, UnknownTaskError
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +43,7 @@ def select(
     scheduler: Annotated[str | None, typer.Option("--scheduler", help="Which scheduler chooses; else the config's.")] = None,
     cache: Annotated[
         Path, typer.Option("--cache", envvar="ENVSCHED_CACHE", help="Folder that keeps text vectors by content.")
-    ] = Path.home() / ".cache" / "envsched",
+    ] = DEFAULT_CACHE,
 ) -> None:
     from envsched.audit.manifest import make_manifest, manifest_to_mapping, write_manifest
     from envsched.baselines import build_scheduler, scheduler_entry
@@ -51,6 +52,7 @@ def select(
     from envsched.pool.opening import open_pool
     from envsched.select import refuse_small_pool
 
+    _refuse_overwriting(out, history=history, config=config, topologies=topologies, pool=pool)
     overrides = [*(settings or ()), *(() if batch_size is None else (f"batch_size={batch_size}",))]
     resolved = load_config(config, overrides)
     opened = open_pool(pool)
@@ -58,7 +60,7 @@ def select(
     name = resolved.train.scheduler if scheduler is None else scheduler
     features = _features(opened, resolved, topologies, cache) if scheduler_entry(name).uses_features else None
     chooser = build_scheduler(name, opened, resolved.scheduler, resolved.train.seed if seed is None else seed, features)
-    chooser.observe(_records(history, step))
+    _observe(chooser, history, step)
     batch = chooser.select(step)
     manifest = make_manifest(batch, chooser)
     if out == "-":
@@ -69,6 +71,22 @@ def select(
         _say(f"relaxed {relaxation.quota}: {relaxation.reason}")
     environments = len({pick.environment for pick in batch.picks})
     _say(f"step {step}: {len(batch.picks)} tasks in {environments} environments" + ("" if out == "-" else f", written to {out}"))
+
+
+def _refuse_overwriting(out: str, **inputs: str | Path | None) -> None:
+    for name, path in inputs.items():
+        if path is not None and out != "-" and Path(path).is_file() and Path(out).exists() and Path(out).samefile(path):
+            raise ConfigError(f"--out {out} is the file of --{name}, which would be lost; give the manifest a name of its own")
+
+
+def _observe(chooser, history: Path | None, step: int) -> None:
+    records = _records(history, step)
+    try:
+        chooser.observe(records)
+    except (RecordError, UnknownTaskError) as error:
+        raise type(error)(f"history file {history}: {error}; mend or remove its line") from None
+    if step > 0 and not any(record.step < step for record in records):
+        _say(f"warning: {history} has no record of a step before {step}: chosen as at the start of a run")
 
 
 def _records(history: Path | None, step: int):
@@ -89,7 +107,7 @@ def _features(pool, config, topologies: Path | None, cache: Path):
     from envsched.topology import read_topologies
 
     given = None if topologies is None else read_topologies(topologies, pool)
-    return build_features(pool, config.features, given, cache)
+    return build_features(pool, config.features, given, cache_folder(cache))
 
 
 def _say(text: str) -> None:

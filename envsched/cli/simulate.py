@@ -1,9 +1,17 @@
 """``envsched simulate``: schedulers on synthetic learners, compared at equal rollouts."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+class Picture(StrEnum):
+    """Formats of pictures."""
+
+    PNG = "png"
+    SVG = "svg"
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +47,7 @@ def simulate(
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; may be repeated.")] = None,
     json: Annotated[Path | None, typer.Option("--json", help="Where figures with their intervals go.")] = None,
     figures: Annotated[Path | None, typer.Option("--figures", help="Folder for pictures.")] = None,
-    picture: Annotated[str, typer.Option("--picture", help="png or svg.")] = "png",
+    picture: Annotated[Picture, typer.Option("--picture", help="Format of the pictures.")] = Picture.PNG,
 ) -> None:
     from envsched.config import load_config
     from envsched.files import write_json
@@ -70,6 +78,6 @@ def simulate(
     if figures is not None:
         from envsched.simulate.figures import draw
 
-        draw(results, figures, picture)
+        draw(results, figures, picture.value)
     if journal is not None:
         journal.unlink(missing_ok=True)

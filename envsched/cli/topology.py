@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from envsched.cli.cache import DEFAULT_CACHE, cache_folder
 from envsched.errors import ConfigError
 
 PoolName = Annotated[str, typer.Option("--pool", help="A folder in EnvScaler's format, a JSONL file, bundled, or synthetic:MxT.")]
@@ -95,7 +96,7 @@ def llm(
     model: Annotated[str, typer.Option("--model", help="The model's name at the endpoint.")],
     cache: Annotated[
         Path, typer.Option("--cache", envvar="ENVSCHED_CACHE", help="Folder that keeps answers by content of the question.")
-    ] = Path.home() / ".cache" / "envsched",
+    ] = DEFAULT_CACHE,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Requests under way at once.")] = 8,
     max_requests: Annotated[int | None, typer.Option("--max-requests", min=0, help="Hard cap of this run, retries included.")] = None,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=0, help="Hard cap of this run, in and out.")] = None,
@@ -115,7 +116,7 @@ def llm(
     base_url = os.environ.get("OPENAI_BASE_URL") or None
     config = LLMConfig(
         model=model,
-        cache=cache / "topology",
+        cache=cache_folder(cache) / "topology",
         base_url=base_url,
         concurrency=concurrency,
         max_requests=max_requests,

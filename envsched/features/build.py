@@ -3,6 +3,7 @@
 Letters: N tasks, D features, w weight of a part.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from envsched.topology import Topology, extract_static, task_sets, topology_matr
 
 VERIFIER_COLUMNS = 256
 _TEXT_FORMAT = "envsched text 1"
+_log = logging.getLogger(__name__)
 
 
 def build_features(
@@ -67,20 +69,25 @@ def join_parts(parts: Sequence[np.ndarray], weights: Sequence[float]) -> np.ndar
 
 
 def encode_cached(encoder: TextEncoder, texts: Sequence[str], cache: Path | None) -> np.ndarray:
-    """``encoder.encode(texts)``, kept in ``cache`` under the digest of texts and encoder; a damaged file is made again."""
+    """``encoder.encode(texts)``, kept in ``cache`` under the digest of texts and encoder.
+
+    A damaged file is made again; a folder that can't be written costs the time of the next call, and is logged.
+    """
     if cache is None:
         return encoder.encode(texts)
     key = digest(_TEXT_FORMAT, encoder.name, *texts)
     file = Path(cache) / f"text-{key[:32]}.npz"
-    if file.is_file():
-        try:
-            header, arrays = read_arrays(file, _TEXT_FORMAT, ("vectors",))
-            if header["key"] == key and header["content"] == digest(arrays["vectors"].tobytes()):
-                return arrays["vectors"]
-        except StateError:
-            pass
+    try:
+        header, arrays = read_arrays(file, _TEXT_FORMAT, ("vectors",))
+        if header.get("key") == key and header.get("content") == digest(arrays["vectors"].tobytes()):
+            return arrays["vectors"]
+    except StateError:
+        pass
     vectors = encoder.encode(texts)
-    write_arrays(file, {"format": _TEXT_FORMAT, "key": key, "content": digest(vectors.tobytes())}, {"vectors": vectors})
+    try:
+        write_arrays(file, {"format": _TEXT_FORMAT, "key": key, "content": digest(vectors.tobytes())}, {"vectors": vectors})
+    except OSError as error:  # a full disk or a read-only folder costs time at the next call, nothing else
+        _log.warning("text features are not kept in %s: %s", cache, error.strerror)
     return vectors
 
 

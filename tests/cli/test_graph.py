@@ -61,5 +61,5 @@ def test_show_gives_reasons_for_both_relations(capsys, tmp_path):
 
 def test_an_unknown_task_is_one_line(capsys, cached):
     status, _, err = run_command(capsys, "graph", "show", *cached, "--task", "none")
-    assert status == 1
+    assert status == 2
     assert "task 'none' is not in this pool" in err

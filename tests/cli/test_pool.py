@@ -44,7 +44,7 @@ def test_show_lists_tasks_or_shows_one(capsys, tmp_path):
 )
 def test_what_cannot_be_done_is_one_line(capsys, arguments, says):
     status, _, err = run_command(capsys, "pool", *arguments)
-    assert status == 1
+    assert status == 2
     assert says in err
     assert err.count("\n") == 1
 

@@ -149,7 +149,7 @@ def test_bad_lines_are_refused_and_the_old_manifest_stays(select, tmp_path, fiel
     write_line(history, **fields)
     (tmp_path / "manifest_2.json").write_bytes(good)
     status, _, err = select(2, "--history", history)
-    assert status == 1
+    assert status == 2
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert re.search(says, err)
@@ -183,7 +183,7 @@ def test_repeats_disorder_and_a_truncated_last_line_are_survived(select, tmp_pat
 )
 def test_each_mistake_is_one_line_that_names_it(select, arguments, says):
     status, manifest, err = select(0, *arguments)
-    assert status == 1
+    assert status == 2
     assert manifest is None
     assert says in err
     assert err.count("\n") == 1
@@ -194,7 +194,7 @@ def test_a_manifest_that_cannot_be_written_is_one_line(capsys, pool, tmp_path):
     status, _, err = run_command(
         capsys, "select", "--pool", pool, "--step", 0, "--batch-size", 4, "--scheduler", "random", "--out", tmp_path / "file" / "m.json"
     )
-    assert status == 1
+    assert status == 2
     assert err.startswith("error: ")
 
 
@@ -216,7 +216,7 @@ def test_step_0_covers_every_environment_that_has_a_task(capsys, envscaler, tmp_
 
 def test_a_batch_larger_than_the_envscaler_slice_is_refused(capsys, envscaler, tmp_path):
     status, _, err = run_command(capsys, "select", "--pool", envscaler, "--step", 0, "--batch-size", 64, "--out", tmp_path / "m.json")
-    assert status == 1
+    assert status == 2
     assert "the batch needs 64 tasks, the pool has 62" in err
 
 
@@ -247,3 +247,34 @@ def test_a_separate_process_writes_the_same_bytes(select, pool, tmp_path):
     command = [sys.executable, "-m", "envsched", "select", "--pool", pool, "--history", history, "--step", "1", "--batch-size", "8"]
     subprocess.run([*command, "--out", again, "--cache", tmp_path / "elsewhere", *TFIDF], check=True, capture_output=True)
     assert again.read_bytes() == (tmp_path / "manifest_1.json").read_bytes()
+
+
+def test_the_manifest_never_replaces_an_input(capsys, pool, tmp_path):
+    history = tmp_path / "rollouts.jsonl"
+    append_records(history, [RolloutRecord("env_0-task_0", 0, (0.0, 1.0), (Status.OK,) * 2, 0)])
+    kept = history.read_bytes()
+    status, _, err = run_command(capsys, "select", "--pool", pool, "--history", history, "--step", 1, "--batch-size", 4, "--out", history)
+    assert status == 2
+    assert re.search(r"--out .*rollouts\.jsonl is the file of --history, which would be lost", err)
+    assert history.read_bytes() == kept
+
+
+def test_a_device_is_written_to_and_stays(capsys, pool):
+    command = ("select", "--pool", pool, "--step", 0, "--batch-size", 4, "--scheduler", "random", "--out", "/dev/null")
+    assert run_command(capsys, *command)[0] == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_history_without_an_earlier_step_is_said(select, tmp_path):
+    (tmp_path / "rollouts.jsonl").write_text("")
+    status, manifest, err = select(3, "--history", tmp_path / "rollouts.jsonl")
+    assert status == 0
+    assert manifest.batch.picks[0].lane == "cold_start"
+    assert "rollouts.jsonl has no record of a step before 3" in err
+
+
+def test_a_cache_that_cannot_be_written_is_said_and_costs_nothing_else(select, tmp_path):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    status, manifest, _ = select(0)
+    assert status == 0
+    assert len(manifest.batch.picks) == 8

@@ -43,7 +43,7 @@ def test_the_same_command_gives_the_same_file(capsys, tmp_path):
 )
 def test_what_is_unknown_is_refused_with_the_list(capsys, arguments, message):
     status, _, error = run_command(capsys, "simulate", *arguments)
-    assert status == 1
+    assert status == 2
     assert message in error
 
 

@@ -38,7 +38,7 @@ def test_show_prints_one_line_a_task(capsys, tmp_path):
     assert said.startswith(f"{key}: ")
     assert said.count("\n") == 1
     status, _, err = run_command(capsys, "topology", "show", out, "--task", "none")
-    assert status == 1
+    assert status == 2
     assert "has no such task" in err
 
 
@@ -84,7 +84,7 @@ def test_llm_without_key_or_endpoint_says_what_to_set(capsys, tmp_path, monkeypa
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     status, _, err = ask(capsys, tmp_path)
-    assert status == 1
+    assert status == 2
     assert "OPENAI_API_KEY is not set" in err
 
 
@@ -93,5 +93,5 @@ def test_llm_without_its_package_names_the_extra(capsys, tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openai", None)
     status, _, err = ask(capsys, tmp_path)
-    assert status == 1
+    assert status == 2
     assert "pip install 'envsched[topology]'" in err
