@@ -33,7 +33,7 @@ def test_the_grid_moves_a_similarity_by_less_than_a_millionth():
 
 def test_rows_must_be_unit_or_zero():
     Features(np.zeros((2, 3)), np.eye(2))
-    with pytest.raises(AssertionError, match="within must be .* norm 1 or 0"):
+    with pytest.raises(AssertionError, match=r"within must be .* norm 1 or 0"):
         Features(np.full((2, 3), 0.5), np.eye(2))
 
 
