@@ -81,6 +81,7 @@ def test_every_setting_can_be_given_by_name(select, name):
     default = SchedulerConfig.model_fields[name].get_default()
     changed = {
         "estimator": "paper",
+        "graph_mode": "static",
         "relations": "[within]",
         "prior_variance": 0.05,
         "ddof": 0,
