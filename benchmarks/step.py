@@ -147,11 +147,12 @@ def _scatter(world: World, arguments: Namespace) -> Figures:
             )
             mass = one.generator.random(64)
             for relation, name in enumerate(("within", "cross")):
-                native.scatter(sums[id(one)], one.pool.evidence.reversed[name], relation, source, mass, mass)
+                native.scatter(sums[id(one)], peaks[id(one)], one.pool.evidence.reversed[name], relation, source, mass, mass)
 
         return run
 
     sums = {id(one): one.pool.evidence.sums.copy() for one in (world, small)}
+    peaks = {id(one): one.pool.evidence.peak.copy() for one in (world, small)}
     measured = medians({"large": scatter(world), "small": scatter(small)}, 101)
     return by_clock(measured, lambda s: {"scatter_us": 1e6 * s["large"], "scatter_growth": s["large"] / s["small"]})
 
@@ -163,9 +164,10 @@ def _stream(arguments: Namespace) -> Figures:
     codes = native.Quantised(cross_vectors(num_tasks, 128, generator), ops.num_threads())
     source, change = generator.choice(num_tasks, 64, replace=False), generator.random(64)
     sums, copy = np.zeros((num_tasks, 4), np.float32), np.empty_like(codes.packed)
+    peak = np.zeros(num_tasks // native.BLOCK_ROWS + 1, np.float32)
 
     def stream() -> None:
-        native.stream(codes, source, change, change, source, source + 1, 0.5, sums, ops.num_threads())
+        native.stream(codes, source, change, change, source, source + 1, 0.5, sums, peak, ops.num_threads())
 
     measured = medians({"stream": stream, "copy": lambda: np.copyto(copy, codes.packed)}, arguments.repeats)
     return by_clock(measured, lambda s: {"kernel_update_ms": 1e3 * s["stream"], "kernel_update_over_copy": s["stream"] / s["copy"]}) | {

@@ -106,7 +106,9 @@ def offer(
         row, weight: int64 and float64 [N, K], updated in place.
     """
     num_tasks, num_features = features.vectors.shape
-    assert row.dtype == np.int64 and weight.dtype == np.float64 and row.flags.c_contiguous and weight.flags.c_contiguous
+    for lists, kind in ((row, np.int64), (weight, np.float64)):
+        assert lists.dtype == kind, "lists are updated in place"
+        assert lists.flags.c_contiguous, "lists are updated in place"
     source, start, stop = (_as(values, np.int64) for values in (source, start, stop))
     library().envsched_offer(
         _p(features.vectors), _p(features.packed), _p(features.scale), _p(features.residual), num_tasks, num_features,
@@ -116,20 +118,21 @@ def offer(
 
 def stream(
     features: Quantised, source: np.ndarray, mass: np.ndarray, value: np.ndarray, start: np.ndarray, stop: np.ndarray,
-    floor: float, sums: np.ndarray, threads: int,
+    floor: float, sums: np.ndarray, peak: np.ndarray, threads: int,
 ) -> None:  # fmt: skip
     """Add k(s) * value and k(s) * mass of every source [S] to the cross sums of all tasks outside its start .. stop.
 
     Args:
         floor: the similarity from which k rises, to 1 at similarity 1; see csrc/stream.cpp.
         sums: float32 [N, 4]; the last two columns are added to.
+        peak: float32 [N / 16], as for ``scatter``.
     """
     num_tasks, num_features = features.vectors.shape
     source, start, stop = (_as(values, np.int64) for values in (source, start, stop))
     mass, value = _as(mass, np.float64), _as(value, np.float64)
     library().envsched_stream(
         _p(features.packed), _p(features.scale), num_tasks, num_features, _p(source), _p(mass), _p(value), _p(start), _p(stop),
-        len(source), floor, _p(sums), threads,
+        len(source), floor, _p(sums), _p(peak), threads,
     )  # fmt: skip
 
 
@@ -143,13 +146,18 @@ def reverse(row: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def scatter(
-    sums: np.ndarray, reversed_lists: tuple[np.ndarray, np.ndarray, np.ndarray], relation: int,
+    sums: np.ndarray, peak: np.ndarray, reversed_lists: tuple[np.ndarray, np.ndarray, np.ndarray], relation: int,
     source: np.ndarray, mass: np.ndarray, value: np.ndarray,
 ) -> int:  # fmt: skip
-    """Add weight * (value, mass) of every source [S] to sums float32 [N, 4] of its targets; the number of edges."""
+    """Add weight * (value, mass) of every source [S] to sums float32 [N, 4] of its targets; the number of edges.
+
+    ``peak`` float32 [N / 16] stays an upper bound of the values of each block of 16 rows.
+    """
     pointer, target, weight = reversed_lists
     source, mass, value = _as(source, np.int64), _as(mass, np.float64), _as(value, np.float64)
-    return library().envsched_scatter(_p(sums), _p(pointer), _p(target), _p(weight), relation, _p(source), _p(mass), _p(value), len(source))
+    return library().envsched_scatter(
+        _p(sums), _p(peak), _p(pointer), _p(target), _p(weight), relation, _p(source), _p(mass), _p(value), len(source)
+    )
 
 
 def gather(row: np.ndarray, weight: np.ndarray, stats: np.ndarray, threads: int) -> np.ndarray:
@@ -160,12 +168,15 @@ def gather(row: np.ndarray, weight: np.ndarray, stats: np.ndarray, threads: int)
     return out
 
 
+BLOCK_ROWS = 16
+
+
 class State(ctypes.Structure):
     """``struct State`` of csrc/state.h."""
 
     _fields_ = (
         [(name, ctypes.c_int64) for name in ("num_tasks", "num_environments", "num_slots")]
-        + [(name, ctypes.c_void_p) for name in ("offsets", "sums", "slot_of", "masked", "order", "row", "environment")]
+        + [(name, ctypes.c_void_p) for name in ("offsets", "sums", "peak", "slot_of", "masked", "order", "row", "environment")]
         + [(name, ctypes.c_void_p) for name in ("mass", "value", "groups", "short_mass", "short_value", "stamp", "exposure")]
         + [(name, ctypes.c_void_p) for name in ("decay", "short_decay")]
         + [("num_ages", ctypes.c_int64)]
@@ -277,10 +288,10 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "quantise": (None, [p, i, i, p, p, p, t]),
         "cross": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
         "offer": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
-        "stream": (None, [p, p, i, i, p, p, p, p, p, i, d, p, t]),
+        "stream": (None, [p, p, i, i, p, p, p, p, p, i, d, p, p, t]),
         "reverse": (None, [p, p, i, i, p, p, p]),
         "gather": (None, [p, p, p, i, i, p, t]),
-        "scatter": (i, [p, p, p, p, i, p, p, p, i]),
+        "scatter": (i, [p, p, p, p, p, i, p, p, p, i]),
         "refresh": (None, [p]),
         "evaluate": (None, [p, p, p, i, p]),
         "score": (i, [p, d, p, p, i, t]),

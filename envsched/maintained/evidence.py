@@ -46,6 +46,7 @@ class Evidence:
         self.stream = stream if "cross" in config.relations else None
         self.reversed = {name: lists.reversed(name) for name in config.relations if name == "within" or self.stream is None}
         self.sums = np.zeros((num_tasks, 4), np.float32)
+        self.peak = np.zeros(-(-num_tasks // native.BLOCK_ROWS), np.float32)
         self.slot_of = np.full(num_tasks, -1, np.int32)
         self.slots = {name: np.zeros(256, kind) for name, kind in _COLUMNS.items()}
         self.num_slots = 0
@@ -66,6 +67,7 @@ class Evidence:
         """Bytes of the hot state: what a step may touch, reversed lists and features left out."""
         return (
             self.sums.nbytes
+            + self.peak.nbytes
             + self.slot_of.nbytes
             + self._by_environment.nbytes
             + sum(c[: self.num_slots].nbytes for c in self.slots.values())
@@ -175,9 +177,11 @@ class Evidence:
         if self.stream is not None:
             e = s["environment"][slot]
             start, stop = self.offsets[e], self.offsets[e + 1]
-            native.stream(self.stream.codes, source, more_mass, more_value, start, stop, self.stream.floor, self.sums, ops.num_threads())
+            native.stream(
+                self.stream.codes, source, more_mass, more_value, start, stop, self.stream.floor, self.sums, self.peak, ops.num_threads()
+            )
         return sum(
-            native.scatter(self.sums, self.reversed[name], relation, source, more_mass, more_value)
+            native.scatter(self.sums, self.peak, self.reversed[name], relation, source, more_mass, more_value)
             for relation, name in enumerate(("within", "cross"))
             if name in self.reversed
         )
@@ -188,6 +192,7 @@ class Evidence:
             shift = np.floor(exponent)
             self.base += shift
             self.sums *= np.float32(2.0**-shift)
+            self.peak *= np.float32(2.0**-shift)
             for name in ("given_mass", "given_value"):
                 self.slots[name] *= 2.0**-shift
 
@@ -200,11 +205,9 @@ class Evidence:
         state.prior_variance = c.reward_range**2 / 12 if c.prior_variance is None else c.prior_variance
         state.max_variance = largest_variance(c)
         state.paper = c.estimator == "paper"
-        fixed: dict[str, Any] = {
-            "offsets": self.offsets, "sums": self.sums, "slot_of": self.slot_of, "decay": self.decay, "short_decay": self.short_decay,
-            "environment_mass": self._by_environment[0], "environment_value": self._by_environment[1],
-            "environment_exposure": self._by_environment[2],
-        }  # fmt: skip
+        fixed: dict[str, Any] = {name: getattr(self, name) for name in ("offsets", "sums", "peak", "slot_of", "decay", "short_decay")} | {
+            f"environment_{name}": self._by_environment[i] for i, name in enumerate(("mass", "value", "exposure"))
+        }
         for name, array in fixed.items():
             setattr(state, name, ctypes.c_void_p(array.ctypes.data))
         self.state = state

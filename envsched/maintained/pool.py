@@ -20,7 +20,7 @@ from envsched.select import Candidates, Draws, Mix, Quotas, Recent, compose
 from envsched.types import Lane, Relaxation
 from kernels import native
 
-_SHORTLIST = 1024  # wanted candidates; doubled while picks can't be certified
+_SHORTLIST = 512  # wanted candidates; doubled while picks can't be certified
 _CAPACITY = 1 << 16  # most candidates looked at
 _EXHAUSTIVE = 1 << 13  # a pool up to this size is looked at whole rather than leave a tie open
 _PARALLEL = 1 << 20  # tasks below which a pass is over before a second thread has started

@@ -10,6 +10,7 @@ struct State {
   int64_t num_tasks, num_environments, num_slots;
   const int64_t* offsets;  // [M + 1] rows of each environment
   float* sums;             // [N][4] W_w, m_w, W_c, m_c of visited neighbours, times 2^(t / h - base)
+  const float* peak;       // [N / 16 rounded up] upper bound of W_w + W_c in each block of 16 rows
   const int32_t* slot_of;  // [N] -1: never visited
   const uint8_t* masked;   // [N] or null
   // by slot; sums of visits as of policy version `stamp`
@@ -38,6 +39,8 @@ struct State {
   double pool_mass, pool_value;  // written by envsched_refresh
 };
 
+constexpr int64_t BLOCK_ROWS = 16;
+
 struct Own {
   double mass, value, variance, c, short_mass, short_value;
 };
@@ -62,8 +65,7 @@ inline Own own_of(const State& s, int64_t slot) {
 }
 
 // The prediction of one task in double precision, METHOD sections 5 and 6, or 12.
-inline Terms evaluate(const State& s, int64_t row, int64_t e) {
-  const int64_t slot = s.slot_of[row];
+inline Terms evaluate(const State& s, int64_t row, int64_t e, int64_t slot) {
   const Own own = slot >= 0 ? own_of(s, slot) : Own{0, 0, 0, 0, 0, 0};
   const float* sum = s.sums + row * 4;
   const double d = s.inverse_scale, lambda = s.graph_shrinkage, k = s.cross_weight;
@@ -95,6 +97,8 @@ inline Terms evaluate(const State& s, int64_t row, int64_t e) {
   t.u = std::min(s.max_variance, std::max(0.0, fused)) * t.guard;
   return t;
 }
+
+inline Terms evaluate(const State& s, int64_t row, int64_t e) { return evaluate(s, row, e, s.slot_of[row]); }
 
 inline double exposure_of(const State& s, int64_t row) {
   const int64_t slot = s.slot_of[row];

@@ -3,6 +3,7 @@
 //     mass_i += sum_u k(s_iu) dm_u,   value_i += sum_u k(s_iu) dv_u,   k(s) = max(0, (s - s0) / (1 - s0))^2,
 // with s_iu the inner product of the int8 codes. No lists, no eviction, no recall: exact for these codes.
 #include "int8.h"
+#include "state.h"
 
 #if defined(__AVX512VNNI__)
 namespace {
@@ -65,10 +66,10 @@ inline void add_tile(const uint8_t* packed, const int8_t* queries, int64_t depth
 }  // namespace
 
 // packed, scale: as envsched_quantise made them. source int64 [S] with dm, dv float64 [S]; start, stop int64 [S] their own
-// environments' rows. sums float32 [N][4]: value and mass are added to the last two, the cross relation's.
+// environments' rows. sums float32 [N][4]: value and mass are added to the last two, the cross relation's; peak keeps up.
 EXPORT void envsched_stream(const uint8_t* packed, const float* scale, int64_t N, int64_t D, const int64_t* source, const double* dm,
                             const double* dv, const int64_t* start, const int64_t* stop, int64_t count, double floor, float* sums,
-                            int threads) {
+                            float* peak, int threads) {
   const Vectors v{nullptr, packed, scale, nullptr, D, (D + 3) / 4 * 4};
   const int64_t depth = v.D4 / 4, tiles = (count + ROWS - 1) / ROWS, blocks = (N + GROUPS * LANES - 1) / (GROUPS * LANES);
   std::vector<int8_t> codes(size_t(tiles) * ROWS * v.D4);
@@ -104,6 +105,8 @@ EXPORT void envsched_stream(const uint8_t* packed, const float* scale, int64_t N
     for (int64_t i = 0; i < last; ++i) {
       sums[(column + i) * 4 + 2] += value[i];
       sums[(column + i) * 4 + 3] += mass[i];
+      float& top = peak[(column + i) / BLOCK_ROWS];
+      top = std::max(top, sums[(column + i) * 4] + sums[(column + i) * 4 + 2]);
     }
   }
 }

@@ -17,8 +17,8 @@ EXPORT void envsched_reverse(const int32_t* row, const float* weight, int64_t N,
   }
 }
 
-// sums[target][2 relation, 2 relation + 1] += weight * (value, mass) for every target of every source.
-EXPORT int64_t envsched_scatter(float* sums, const int64_t* pointer, const int32_t* target, const float* weight, int64_t relation,
+// sums[target][2 relation, 2 relation + 1] += weight * (value, mass) for every target of every source; peak keeps up.
+EXPORT int64_t envsched_scatter(float* sums, float* peak, const int64_t* pointer, const int32_t* target, const float* weight, int64_t relation,
                                 const int64_t* source, const double* mass, const double* value, int64_t count) {
   int64_t edges = 0;
   for (int64_t s = 0; s < count; ++s)
@@ -31,6 +31,8 @@ EXPORT int64_t envsched_scatter(float* sums, const int64_t* pointer, const int32
       float* sum = sums + int64_t(target[p]) * 4 + 2 * relation;
       sum[0] += weight[p] * v;
       sum[1] += weight[p] * m;
+      float& top = peak[target[p] / BLOCK_ROWS];
+      top = std::max(top, sums[int64_t(target[p]) * 4] + sums[int64_t(target[p]) * 4 + 2]);
     }
     edges += end - begin;
   }
@@ -80,13 +82,6 @@ inline void scan_pooled(const float* sums, int64_t first, int64_t last, const fl
     x = _mm512_add_ps(x, _mm512_permute_ps(x, 0xB1));
     return unsigned(_mm512_cmp_ps_mask(x, limit, _CMP_GE_OQ)) & 0x1111u;
   };
-  for (; i + 16 <= last; i += 16) {
-    const float* x = sums + i * 4;
-    for (int line = 0; line < 4; ++line) _mm_prefetch(reinterpret_cast<const char*>(x + line * 16) + 2048, _MM_HINT_T0);
-    uint64_t hit = reached(_mm512_loadu_ps(x)) | uint64_t(reached(_mm512_loadu_ps(x + 16))) << 16 |
-                   uint64_t(reached(_mm512_loadu_ps(x + 32))) << 32 | uint64_t(reached(_mm512_loadu_ps(x + 48))) << 48;
-    for (; __builtin_expect(hit != 0, 0); hit &= hit - 1) emit(i + __builtin_ctzll(hit) / 4);
-  }
   for (; i < last; i += 4) {
     const unsigned valid = last - i >= 4 ? 0xFFFFu : (1u << (4 * (last - i))) - 1;
     for (unsigned hit = reached(_mm512_maskz_loadu_ps(__mmask16(valid), sums + i * 4)) & valid; hit; hit &= hit - 1)
@@ -119,6 +114,9 @@ EXPORT int64_t envsched_score(const State* s, double threshold, int64_t* rows, d
   const float lambda = float(s->graph_shrinkage), k = float(s->cross_weight);
   const double pool = s->paper ? (s->pool_mass > 0 ? s->pool_value / s->pool_mass : s->prior_variance)
                                : (s->pool_mass > 1e-9 ? s->pool_value / s->pool_mass : s->prior_variance);
+  // u of a task without own evidence is at most (lambda parent + V) / (lambda + V / v_max), V = d (W_w + W_c), since no source
+  // says more than v_max: it stays below the threshold while V < lambda (threshold - parent) / (1 - threshold / v_max).
+  const double left = 1 - slack / s->max_variance, room = left > 0 ? (1 - 1e-5) / (left * d) : INFINITY;
   const float factors[4] = {d, -slack * d, k * d, -slack * k * d};
   const int64_t parts = std::max(1, threads);
   std::vector<std::vector<int64_t>> found(parts);
@@ -128,17 +126,25 @@ EXPORT int64_t envsched_score(const State* s, double threshold, int64_t* rows, d
     const int64_t begin = s->num_environments * part / parts, end = s->num_environments * (part + 1) / parts;
     for (int64_t e = begin; e < end; ++e) {
       const double env = (s->environment_value[e] + s->graph_shrinkage * pool) / (s->environment_mass[e] + s->graph_shrinkage);
+      const double parent = s->paper ? std::max(env, pool) : env;
+      const float bar = float(room * s->graph_shrinkage * (slack - parent));
       auto emit = [&](int64_t row) {
         if (s->slot_of[row] >= 0 || (s->masked && s->masked[row])) return;
-        const double exact = evaluate(*s, row, e).u;
+        const double exact = evaluate(*s, row, e, -1).u;
         if (exact < threshold) return;
         found[part].push_back(row);
         value[part].push_back(exact);
       };
-      if (s->paper)
-        scan_paper(s->sums, s->offsets[e], s->offsets[e + 1], d, lambda, float(env), float(pool), slack, emit);
-      else
-        scan_pooled(s->sums, s->offsets[e], s->offsets[e + 1], factors, slack * lambda - lambda * float(env), emit);
+      for (int64_t first = s->offsets[e], stop = s->offsets[e + 1]; first < stop;) {
+        const int64_t last = std::min(stop, (first / BLOCK_ROWS + 1) * BLOCK_ROWS);
+        if (parent >= slack || s->peak[first / BLOCK_ROWS] >= bar) {
+          if (s->paper)
+            scan_paper(s->sums, first, last, d, lambda, float(env), float(pool), slack, emit);
+          else
+            scan_pooled(s->sums, first, last, factors, slack * lambda - lambda * float(env), emit);
+        }
+        first = last;
+      }
     }
   }
   int64_t count = 0;
@@ -151,9 +157,11 @@ EXPORT int64_t envsched_score(const State* s, double threshold, int64_t* rows, d
   };
   for (int64_t part = 0; part < parts; ++part)
     for (size_t i = 0; i < found[part].size(); ++i) put(found[part][i], value[part][i]);
+  constexpr int64_t AHEAD = 8;  // visited tasks between a prefetch and its use
   for (int64_t slot = 0; slot < s->num_slots; ++slot) {
+    if (slot + AHEAD < s->num_slots) __builtin_prefetch(s->sums + int64_t(s->row[slot + AHEAD]) * 4);
     if (s->masked && s->masked[s->row[slot]]) continue;
-    const double value = evaluate(*s, s->row[slot], s->environment[slot]).u;
+    const double value = evaluate(*s, s->row[slot], s->environment[slot], slot).u;
     if (value >= threshold) put(s->row[slot], value);
   }
   return count;

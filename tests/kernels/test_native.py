@@ -79,11 +79,13 @@ def test_reverse_and_scatter():
     for ours, theirs in zip(made, expected, strict=True):
         assert np.array_equal(ours, theirs)
     mass, value, sums = generator.random(30), generator.random(30), np.zeros((30, 4), np.float32)
-    assert native.scatter(sums, made, 1, np.arange(30), mass, value) == (row >= 0).sum()
+    peak = np.zeros(2, np.float32)
+    assert native.scatter(sums, peak, made, 1, np.arange(30), mass, value) == (row >= 0).sum()
     known = np.where(row >= 0, weight, 0)
     np.testing.assert_allclose(sums[:, 2], (known * value[row]).sum(1), rtol=1e-5)
     np.testing.assert_allclose(sums[:, 3], (known * mass[row]).sum(1), rtol=1e-5)
     assert not sums[:, :2].any()
+    assert np.array_equal(peak, [sums[:16, 2].max(), sums[16:, 2].max()])
 
 
 @needs_native
