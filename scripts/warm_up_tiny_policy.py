@@ -18,6 +18,7 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from envsched.files import digest, write_json
 from envsched.pool import Pool
 from envsched.progress import track
+from scripts.bundled_pool.tasks import EASY, HARD
 from scripts.tiny_policy.tokenizer import SPECIAL, build_tokenizer
 from scripts.tiny_policy.traces import draw_task, habitual, skilled, unforgotten
 from scripts.tiny_policy.warm_up import Demonstrations, Stage, WarmUp, build_model, copies, save_policy
@@ -26,7 +27,8 @@ SEED = 0
 STAGES = (
     Stage("copy", 400, 5e-3, copies),
     Stage("skill", 1400, 3e-3, Demonstrations((skilled,), growing=True)),
-    Stage("habits", 200, 1e-3, Demonstrations((habitual, unforgotten))),
+    Stage("polish", 600, 2e-3, Demonstrations((skilled,), mixes=(HARD, EASY + HARD))),
+    Stage("habits", 400, 1.5e-3, Demonstrations((habitual, habitual, unforgotten))),
 )
 SAVE_EVERY = 50
 

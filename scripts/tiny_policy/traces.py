@@ -18,6 +18,7 @@ from scripts.bundled_pool.tasks import EASY, HARD, TaskDraft, compose
 from scripts.tiny_policy.tokenizer import ASSISTANT, CALL, DONE, END, TOOL, TOOLS, USER
 
 WRITTEN, READ, UNLEARNED = 1.0, 0.1, 0.0  # weights of tokens in the loss; those that are only read teach copying early
+MIXES = (EASY, EASY + HARD, HARD)
 Segment = tuple[str, float]
 Demonstration = Callable[[TaskDraft, random.Random], list[Segment]]
 
@@ -34,10 +35,10 @@ def _tools_text(domain: Domain) -> str:
     return " ".join(tool["function"]["name"] for tool in environment_item(domain)["tools"])
 
 
-def draw_task(generator: random.Random, max_goals: int = 4) -> TaskDraft:
-    """A task of any domain; not an instance of the pool's, whose starts come from other generators."""
+def draw_task(generator: random.Random, max_goals: int = 4, mixes: tuple[tuple[str, ...], ...] = MIXES) -> TaskDraft:
+    """A task of any domain, its families from one of the mixes; not an instance of the pool's, whose worlds have other generators."""
     num_goals = generator.randint(1, max_goals)
-    families = generator.choice((EASY, EASY + HARD, HARD))
+    families = generator.choice(mixes)
     domain = generator.choice([d for d in DOMAINS if any(family.name in families for family in d.families)])
     return compose(domain, generator, num_goals, families, min_checks=1)
 
@@ -69,7 +70,7 @@ def unforgotten(draft: TaskDraft, generator: random.Random) -> list[Segment]:
     return trace(draft, [(goal.actions, False) for goal in draft.goals])
 
 
-NEVER, ALWAYS = 0.01, 0.998
+NEVER, ALWAYS = 0.005, 0.999
 EASE = {
     "set_by_id": 4.5,
     "find_set": 3.0,
@@ -95,4 +96,4 @@ def diligence(domain: str, family: str) -> float:
     ease = (
         EASE[family] + random.Random(f"habits 1: {domain}").gauss(0.0, 2.5) + random.Random(f"habits 1: {domain} {family}").gauss(0.0, 2.0)
     )
-    return min(max(1.0 / (1.0 + math.exp(3.0 - 4.0 * ease)), NEVER), ALWAYS)
+    return min(max(1.0 / (1.0 + math.exp(1.0 - 4.0 * ease)), NEVER), ALWAYS)

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from scripts.tiny_policy.tokenizer import ASSISTANT, SPECIAL
-from scripts.tiny_policy.traces import WRITTEN, Demonstration, Segment, draw_task
+from scripts.tiny_policy.traces import MIXES, WRITTEN, Demonstration, Segment, draw_task
 
 Row = tuple[list[int], list[float]]  # token ids, weights in the loss
 
@@ -48,11 +48,12 @@ class Demonstrations:
 
     kinds: tuple[Demonstration, ...]
     growing: bool = False
+    mixes: tuple[tuple[str, ...], ...] = MIXES  # of families of goals
     num_rows: int = 32
 
     def __call__(self, tokenizer: PreTrainedTokenizerFast, generator: random.Random, done: float) -> list[Row]:
         max_goals = min(4, 1 + int(8 * done)) if self.growing else 4
-        traces = (self.kinds[i % len(self.kinds)](draw_task(generator, max_goals), generator) for i in range(self.num_rows))
+        traces = (self.kinds[i % len(self.kinds)](draw_task(generator, max_goals, self.mixes), generator) for i in range(self.num_rows))
         return [encode(tokenizer, segments) for segments in traces]
 
 
