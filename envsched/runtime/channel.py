@@ -9,12 +9,17 @@ from typing import Any
 from envsched.runtime.worker import frames
 
 
+class ProcessEnded(OSError):
+    """The other side closed the stream, most likely by ending."""
+
+
 class Channel:
     """A stream of frames with a wall-clock deadline on each (``time.monotonic`` seconds).
 
     Raises, from ``send`` and ``receive``:
         TimeoutError: the deadline passed.
-        FrameError, OSError: the other side broke the protocol or is gone.
+        FrameError: the other side broke the protocol.
+        ProcessEnded, OSError: it is gone.
     """
 
     def __init__(self, stream: socket.socket, limit: int | None) -> None:
@@ -33,6 +38,8 @@ class Channel:
             except BlockingIOError:
                 self._wait(select.POLLOUT, deadline)
                 continue
+            except (BrokenPipeError, ConnectionResetError):
+                raise ProcessEnded from None
             frame, descriptors = frame[sent:], ()
 
     def receive(self, deadline: float) -> dict[str, Any]:
@@ -53,8 +60,10 @@ class Channel:
             except BlockingIOError:
                 self._wait(select.POLLIN, deadline)
                 continue
+            except ConnectionResetError:
+                raise ProcessEnded from None
             if not part:
-                raise frames.FrameError("the process ended")
+                raise ProcessEnded
             whole += part
         return whole
 

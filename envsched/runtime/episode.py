@@ -1,8 +1,8 @@
 """One rollout in an environment: start, call, score, close."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from envsched.runtime.arguments import ToolBox
 from envsched.runtime.outcome import CheckProblem, CheckReport, Observation, Outcome, share
@@ -12,8 +12,10 @@ from envsched.types import Status, Task
 if TYPE_CHECKING:
     from envsched.runtime.runtime import EnvironmentRuntime
 
-MAX_RESTORES = 3  # times that an episode is rebuilt after its worker died
+MAX_RESTORES = 5  # times that an episode is rebuilt after its process was killed from outside
 MAX_BROKEN_CHECKS = 5  # checks that may hang or kill before the verifier as a whole counts as failed
+
+Result = TypeVar("Result")
 
 
 class Episode:
@@ -23,8 +25,9 @@ class Episode:
     process could not start, died or broke the protocol (``problem`` says how). ``actions`` are the calls that the
     environment answered; ``counts`` counts outcomes.
 
-    Where the process is lost through no fault of its own (its worker died), or where a score is wanted after a call or
-    a check that never ended, a new process takes its place: the same seed and the same actions give the same state.
+    Where the process is lost through no fault of its own (killed from outside, or its worker was), or where a score is
+    wanted after a call or a check that never ended, a new process takes its place: the same seed and the same actions
+    give the same state.
     """
 
     def __init__(self, runtime: "EnvironmentRuntime", task: Task, toolbox: ToolBox, seed: int, start: float) -> None:
@@ -68,10 +71,9 @@ class Episode:
         if self._closed or self.status.is_missing:
             return self._no_report()
         try:
-            answer = self._live().ask(_score_question(None, empty), self._runtime.config.score_seconds)
+            answer = self._ask(_score_question(None, empty), self._runtime.config.score_seconds)
             return self._report(answer["passed"], answer["problems"])
         except ProcessLost:
-            self._process = None
             return self._score_one_by_one(empty)
 
     def methods(self, tools: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -80,17 +82,19 @@ class Episode:
         Raises:
             ProcessLost: the process is gone.
         """
-        answer = self._live().ask({"op": "methods", "tools": list(tools)}, self._runtime.config.call_seconds)
+        answer = self._ask({"op": "methods", "tools": list(tools)}, self._runtime.config.call_seconds)
         return tuple(map(str, answer["missing"])), tuple(map(str, answer["unlisted"]))
 
     def snapshot(self) -> tuple[str, str] | None:
         """The state as JSON text and its SHA-256; None when the process is gone."""
+        if self._process is None:
+            return None
         try:
-            answer = self._process.ask({"op": "snapshot"}, self._runtime.config.call_seconds) if self._process else None
+            answer = self._ask({"op": "snapshot"}, self._runtime.config.call_seconds)
         except ProcessLost as lost:
             self._fail(lost)
             return None
-        return None if answer is None else (str(answer["state"]), str(answer["digest"]))
+        return str(answer["state"]), str(answer["digest"])
 
     def forfeit(self, problem: str) -> None:
         """End the episode with reward 0: what EnvScaler does when a tool raises."""
@@ -126,19 +130,18 @@ class Episode:
             return self.observation(*objection)
         self._asked = (tool, dict(arguments))
         try:
-            self._post_asked()
+            self._process.post(self._call_question(), self._runtime.config.call_seconds)
         except ProcessLost as lost:
-            return self._after_loss(lost)
+            return self._call_again(lost)
         return None
 
     def collect_call(self) -> Observation:
         """Wait for the answer to the call that was sent."""
         assert self._process is not None
-        assert self._asked is not None
         try:
             return self._observe(self._process.collect())
         except ProcessLost as lost:
-            return self._after_loss(lost)
+            return self._call_again(lost)
 
     def observation(self, text: str, outcome: Outcome) -> Observation:
         """An observation of this episode, counted."""
@@ -161,24 +164,22 @@ class Episode:
         if self._process is None:
             return
         try:
-            answer = self._process.started()
+            self._await_start(self._process)
         except ProcessLost as lost:
             self._process = None
-            self.refuse(f"the environment did not stand: {lost}")
-            return
-        if answer["ok"] is not True:
-            self._release()
-            self.refuse(str(answer["text"]))
+            try:
+                self._again(lost, self._live)
+            except ProcessLost as at_last:
+                self.refuse(f"the environment does not stand: {at_last}")
 
     def refuse(self, problem: str) -> None:
         """The episode never came to be."""
         self.status, self.problem = Status.INFRA_ERROR, problem
 
-    def _post_asked(self) -> None:
-        assert self._process is not None
+    def _call_question(self) -> dict[str, Any]:
         assert self._asked is not None
         tool, arguments = self._asked
-        self._process.post({"op": "call", "tool": tool, "arguments": arguments}, self._runtime.config.call_seconds)
+        return {"op": "call", "tool": tool, "arguments": arguments}
 
     def _observe(self, answer: dict[str, Any]) -> Observation:
         assert self._asked is not None
@@ -192,40 +193,60 @@ class Episode:
             return self.observation(text, Outcome.OK)
         return self.observation(f"{text}... [cut: {missing} of {missing + len(text)} characters not shown]", Outcome.CUT)
 
-    def _after_loss(self, lost: ProcessLost) -> Observation:
-        """A worker that died takes no blame on this call: rebuild and ask again. Any other loss ends the episode."""
-        while lost.worker_gone and self._num_restores < MAX_RESTORES:
-            try:
-                self._restore()
-                self._post_asked()
-                return self._observe(self._live().collect())
-            except ProcessLost as again:
-                lost = again
-        self._fail(lost)
-        return self.observation(self.problem, Outcome.TIMEOUT if lost.late else Outcome.DIED)
+    def _call_again(self, lost: ProcessLost) -> Observation:
+        try:
+            return self._observe(self._again(lost, lambda: self._live().ask(self._call_question(), self._runtime.config.call_seconds)))
+        except ProcessLost as at_last:
+            self._fail(at_last)
+            return self.observation(self.problem, Outcome.TIMEOUT if at_last.late else Outcome.DIED)
 
-    def _live(self) -> EpisodeProcess:
-        if self._process is None:
-            self._restore()
-        assert self._process is not None
-        return self._process
-
-    def _restore(self) -> None:
-        """A new process in the state that ``actions`` lead to.
+    def _ask(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """An answer, if need be from a new process.
 
         Raises:
-            ProcessLost: it can't be reached.
+            ProcessLost: none came; no process is left.
         """
-        self._num_restores += 1
-        self._process = None
-        process = self._runtime.launch(self)
+        try:
+            return self._live().ask(question, seconds)
+        except ProcessLost as lost:
+            return self._again(lost, lambda: self._live().ask(question, seconds))
+
+    def _again(self, lost: ProcessLost, action: Callable[[], Result]) -> Result:
+        """``action`` on a new process, as long as the one before was ``lost`` through no fault of its own.
+
+        Raises:
+            ProcessLost: the last of them; no process is left.
+        """
+        while True:
+            self._process = None
+            if not lost.blameless or self._num_restores >= MAX_RESTORES:
+                raise lost
+            self._num_restores += 1
+            try:
+                return action()
+            except ProcessLost as next_lost:
+                lost = next_lost
+
+    def _live(self) -> EpisodeProcess:
+        """The process, or a new one in the state that ``actions`` lead to.
+
+        Raises:
+            ProcessLost: that state can't be reached.
+        """
+        if self._process is None:
+            process = self._runtime.launch(self)
+            self._await_start(process)
+            for tool, arguments in self.actions:
+                process.ask({"op": "call", "tool": tool, "arguments": arguments}, self._runtime.config.call_seconds)
+            self._process = process
+        return self._process
+
+    @staticmethod
+    def _await_start(process: EpisodeProcess) -> None:
         answer = process.started()
         if answer["ok"] is not True:
             process.close()
             raise ProcessLost(str(answer["text"]))
-        for tool, arguments in self.actions:
-            process.ask({"op": "call", "tool": tool, "arguments": arguments}, self._runtime.config.call_seconds)
-        self._process = process
 
     def _score_one_by_one(self, empty: bool) -> CheckReport:
         """Each check with a time limit of its own, and a new process after one that hangs or kills."""
@@ -233,13 +254,12 @@ class Episode:
         passed, problems, num_broken = [False] * num_checks, [], 0
         for position in range(num_checks):
             try:
-                answer = self._live().ask(_score_question([position], empty), self._runtime.config.check_seconds)
+                answer = self._ask(_score_question([position], empty), self._runtime.config.check_seconds)
                 passed[position] = answer["passed"] == [True]
                 problems += answer["problems"]
             except ProcessLost as lost:
-                self._process = None
                 num_broken += 1
-                if num_broken > MAX_BROKEN_CHECKS:
+                if lost.blameless or num_broken > MAX_BROKEN_CHECKS:
                     return self._no_report()
                 problems.append([position, "never_ends" if lost.late else "kills_process", str(lost)])
         return self._report(passed, problems)

@@ -3,20 +3,24 @@
 import contextlib
 import signal
 import time
-from typing import Any
+from typing import Any, NoReturn
 
-from envsched.runtime.channel import Channel
+from envsched.runtime.channel import Channel, ProcessEnded
 from envsched.runtime.worker.frames import FrameError
 from envsched.runtime.workers import Worker, WorkerGone
 
 
 class ProcessLost(Exception):
-    """The process ended or broke the protocol; ``late`` when it used up its time, ``worker_gone`` when its worker died first."""
+    """The process ended or broke the protocol.
 
-    def __init__(self, reason: str, late: bool = False, worker_gone: bool = False) -> None:
+    ``late``: it used up its time. ``blameless``: it was killed from outside, alone or with its worker; by the walls around
+    it no environment can do that to itself.
+    """
+
+    def __init__(self, reason: str, late: bool = False, blameless: bool = False) -> None:
         super().__init__(reason)
         self.late = late
-        self.worker_gone = worker_gone
+        self.blameless = blameless
 
 
 class EpisodeProcess:
@@ -75,7 +79,7 @@ class EpisodeProcess:
         if self._open:
             self.close()
             with contextlib.suppress(WorkerGone):
-                self._worker.kill(self._number)
+                self._worker.kill(self._number, ended=False)
 
     def _receive(self) -> dict[str, Any]:
         try:
@@ -83,17 +87,20 @@ class EpisodeProcess:
         except (OSError, FrameError) as error:
             self._lose(error)
 
-    def _lose(self, error: Exception) -> None:
+    def _lose(self, error: Exception) -> NoReturn:
         self.close()
         try:
-            status = self._worker.kill(self._number)
+            status, was_alive = self._worker.kill(self._number, ended=isinstance(error, ProcessEnded))
         except WorkerGone:
-            raise ProcessLost("its worker is gone", worker_gone=True) from None
+            raise ProcessLost("its worker is gone", blameless=True) from None
         if isinstance(error, TimeoutError):
             raise ProcessLost("it took longer than its time limit", late=True) from None
-        if status & 0x7F == signal.SIGXCPU:
+        if was_alive:
+            raise ProcessLost(f"its process broke the protocol: {error}") from None
+        ended_by = status & 0x7F
+        if ended_by == signal.SIGXCPU:
             raise ProcessLost("it used up its CPU seconds", late=True) from None
-        raise ProcessLost(f"its process is gone ({_fate(status)}; {error})") from None
+        raise ProcessLost(f"its process is gone ({_fate(status)})", blameless=ended_by == signal.SIGKILL) from None
 
 
 def _fate(status: int) -> str:

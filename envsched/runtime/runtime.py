@@ -28,6 +28,7 @@ from envsched.types import Status, Task
 
 logger = logging.getLogger(__name__)
 
+START_ATTEMPTS = 5
 SEEDED_START = 1_750_000_000.0  # 2025-06-15 15:06:40 UTC: where the clock of a seeded episode starts
 
 
@@ -179,14 +180,29 @@ class EnvironmentRuntime:
         seed = int.from_bytes(os.urandom(8), "little") if seed is None else seed
         return Episode(self, task, self._toolboxes[task.environment], seed, start)
 
+    def _replacement(self) -> Worker:
+        """A new worker; one that dies while it comes up gets a successor, up to a limit."""
+        failure: WorkerError | None = None
+        for _ in range(START_ATTEMPTS):
+            worker = Worker(self.config)
+            try:
+                protections = self._greet(worker)
+            except WorkerError as error:
+                failure = error
+                continue
+            if protections != self.protections:
+                logger.warning("the new worker runs behind other walls: %s", protections)
+            return worker
+        assert failure is not None
+        raise failure
+
     def _pick_worker(self, task: str) -> Worker:
         """The least busy, preferring one that has compiled the task; dead ones are replaced first."""
         for position, worker in enumerate(self._workers):
             if not worker.alive:
                 logger.warning("environment worker %d is gone; a new one takes its place", worker.process_id)
                 worker.close()
-                self._workers[position] = Worker(self.config)
-                self._greet(self._workers[position])
+                self._workers[position] = self._replacement()
         fewest = min(worker.num_episodes for worker in self._workers)
         return min(self._workers, key=lambda w: (w.num_episodes > fewest + 8, task not in w.known_tasks, w.num_episodes))
 

@@ -104,15 +104,19 @@ class Worker:
         """One episode fewer."""
         self.num_episodes -= 1
 
-    def kill(self, episode: int) -> int:
-        """End an episode's process, if it has not ended; its wait status.
+    def kill(self, episode: int, ended: bool) -> tuple[int, bool]:
+        """End an episode's process; its wait status, and whether it was alive.
+
+        Args:
+            ended: its socket closed, so it is given a moment to end by itself first.
 
         Raises:
             WorkerGone: the worker died, and every episode under it.
         """
         with self._conversation():
-            self._control.send({"op": "kill", "episode": episode}, time.monotonic() + START_SECONDS)
-            return int(self._control.receive(time.monotonic() + START_SECONDS)["status"])
+            self._control.send({"op": "kill", "episode": episode, "ended": ended}, time.monotonic() + START_SECONDS)
+            answer = self._control.receive(time.monotonic() + START_SECONDS)
+        return int(answer["status"]), bool(answer["alive"])
 
     @contextlib.contextmanager
     def _conversation(self) -> Iterator[None]:

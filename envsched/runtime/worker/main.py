@@ -8,6 +8,7 @@ import contextlib
 import gc
 import importlib
 import os
+import select
 import shutil
 import signal
 import socket
@@ -28,6 +29,8 @@ _EARLY = (
     "string", "textwrap", "threading", "typing", "unicodedata", "zlib", "zoneinfo",
 )  # fmt: skip
 
+_PATIENCE = 20  # hundredths of a second
+
 
 class Worker:
     """Code by environment key, blueprints by task key, process ids by episode number.
@@ -41,8 +44,10 @@ class Worker:
         self.folder = folder
         self.determinism = Determinism()
         self.environments: dict[str, CodeType | str] = {}
+        self.payloads: dict[str, dict[str, Any]] = {}
         self.blueprints: dict[str, Blueprint] = {}
         self.process_of: dict[int, int] = {}
+        self.status_of: dict[int, int] = {}  # of processes that ended badly and were not asked about yet
 
     def serve(self) -> None:
         """Until the trainer closes the control socket."""
@@ -54,9 +59,10 @@ class Worker:
                 self._reap()
                 self._start(order, episode_socket)
             elif order["op"] == "kill":
-                self.control.sendall(frames.pack({"status": self._kill(order["episode"])}))
+                status, was_alive = self._end(order["episode"], patience=_PATIENCE if order["ended"] else 0)
+                self.control.sendall(frames.pack({"status": status, "alive": was_alive}))
         for episode in list(self.process_of):
-            self._kill(episode)
+            self._end(episode, patience=0)
 
     def _start(self, order: dict[str, Any], episode_socket: socket.socket) -> None:
         folder = self._folder_of(order["episode"])
@@ -95,48 +101,65 @@ class Worker:
             os._exit(code)
 
     def _blueprint(self, order: dict[str, Any]) -> Blueprint:
-        """Compiled when the order brings the task's sources, which it does the first time."""
-        payload = order.get("payload")
-        if payload:
-            key, sources = payload["environment"], payload["checks"]
-            first = [] if key in self.environments else [payload["source"]]
-            codes = compile_in_fork([*first, *sources], self.settings["memory_mb"])
-            if first:
-                self.environments[key] = codes.pop(0)
-            reads_initial_state = any("initial_state" in source for source in sources)
-            environment = self.environments[key]
-            self.blueprints[order["task"]] = Blueprint(
-                environment, payload["class_name"], payload["initial_state"], codes, reads_initial_state
-            )
-        if order["task"] not in self.blueprints:
-            raise RuntimeError("compiling the source ended its process")
-        return self.blueprints[order["task"]]
+        """Compiled the first time; its sources stay until that has worked.
+
+        Raises:
+            RuntimeError: the compiler crashes on them.
+        """
+        task = order["task"]
+        if "payload" in order:
+            self.payloads[task] = order["payload"]
+        if task not in self.blueprints:
+            self.blueprints[task] = self._compile(self.payloads[task])
+        self.payloads.pop(task, None)
+        return self.blueprints[task]
+
+    def _compile(self, payload: dict[str, Any]) -> Blueprint:
+        key, sources = payload["environment"], payload["checks"]
+        first = [] if key in self.environments else [payload["source"]]
+        codes = compile_in_fork([*first, *sources], self.settings["memory_mb"])
+        if first:
+            self.environments[key] = codes.pop(0)
+        reads_initial_state = any("initial_state" in source for source in sources)
+        return Blueprint(self.environments[key], payload["class_name"], payload["initial_state"], codes, reads_initial_state)
 
     def _folder_of(self, episode: int) -> str:
         return f"{self.folder}/episode-{episode}"
 
-    def _kill(self, episode: int) -> int:
-        """Wait status of an episode's process, which is over afterwards; 0 where it was over long before."""
+    def _end(self, episode: int, patience: int) -> tuple[int, bool]:
+        """Wait status of an episode's process, which is over afterwards, and whether it had to be killed.
+
+        It gets ``patience`` hundredths of a second to end by itself.
+        """
         process = self.process_of.pop(episode, None)
         if process is None:
-            return 0
-        os.kill(process, signal.SIGKILL)  # not reaped yet, so the number is still its own
-        _, status = os.waitpid(process, 0)
+            return self.status_of.pop(episode, 0), False
+        ended, status = os.waitpid(process, os.WNOHANG)
+        for _ in range(patience):
+            if ended:
+                break
+            select.select([], [], [], 0.01)  # time.sleep is virtual here
+            ended, status = os.waitpid(process, os.WNOHANG)
+        if not ended:
+            os.kill(process, signal.SIGKILL)
+            _, status = os.waitpid(process, 0)
         _remove(self._folder_of(episode))
-        return status
+        return status, not ended
 
     def _reap(self) -> None:
         if not self.process_of:
             return
         while True:
             try:
-                process, _ = os.waitpid(-1, os.WNOHANG)
+                process, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if process == 0:
                 return
             for episode in [episode for episode, other in self.process_of.items() if other == process]:
                 del self.process_of[episode]
+                if status != 0:
+                    self.status_of[episode] = status
                 _remove(self._folder_of(episode))
 
 

@@ -103,7 +103,8 @@ def _limit(settings: dict[str, Any]) -> None:
     ):
         _, hard = resource.getrlimit(kind)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(kind, (value, value))
+        beyond = 1 if kind == resource.RLIMIT_CPU and value != hard else 0  # equal limits end a process without saying why
+        resource.setrlimit(kind, (value, value + beyond))
 
 
 def _end_with_parent() -> None:
