@@ -131,6 +131,7 @@ class RuntimeConfig(Section):
     )
     start_seconds: float = Field(default=30.0, gt=0, description="wall clock to construct an environment")
     call_seconds: float = Field(default=5.0, gt=0, description="wall clock of one tool call")
+    episode_seconds: float = Field(default=120.0, gt=0, description="wall clock of all calls of an episode together")
     score_seconds: float = Field(default=10.0, gt=0, description="wall clock of one run of a task's checks")
     check_seconds: float = Field(default=2.0, gt=0, description="wall clock of one check, where the run of all did not end")
     memory_mb: int = Field(default=512, ge=64, description="address space of one episode's process, MiB")

@@ -1,5 +1,6 @@
 """One rollout in an environment: start, call, score, close."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -45,6 +46,8 @@ class Episode:
         self._forfeited = False
         self._closed = False
         self._num_restores = 0
+        self._asked_at = 0.0
+        self._seconds = 0.0  # that the environment took for its calls
 
     def call(self, tool: str, arguments: Mapping[str, Any], validate: bool = True) -> Observation:
         """Run a tool with keyword arguments and return what the policy sees. Never raises for what the tool does.
@@ -128,9 +131,9 @@ class Episode:
         objection = self._toolbox.objection(tool, arguments, validate)
         if objection is not None:
             return self.observation(*objection)
-        self._asked = (tool, dict(arguments))
+        self._asked, self._asked_at = (tool, dict(arguments)), time.monotonic()
         try:
-            self._process.post(self._call_question(), self._runtime.config.call_seconds)
+            self._process.post(self._call_question(), self._call_limit())
         except ProcessLost as lost:
             return self._call_again(lost)
         return None
@@ -181,10 +184,16 @@ class Episode:
         tool, arguments = self._asked
         return {"op": "call", "tool": tool, "arguments": arguments}
 
+    def _call_limit(self) -> float:
+        """Wall clock that a call may take: its own limit, or what is left of the episode's."""
+        config = self._runtime.config
+        return min(config.call_seconds, max(config.episode_seconds - self._seconds, 0.0))
+
     def _observe(self, answer: dict[str, Any]) -> Observation:
         assert self._asked is not None
         self.actions.append(self._asked)
         self._asked = None
+        self._seconds += time.monotonic() - self._asked_at
         text = str(answer["text"])
         if answer["ok"] is not True:
             return self.observation(text, Outcome.RAISED)
@@ -195,7 +204,7 @@ class Episode:
 
     def _call_again(self, lost: ProcessLost) -> Observation:
         try:
-            return self._observe(self._again(lost, lambda: self._live().ask(self._call_question(), self._runtime.config.call_seconds)))
+            return self._observe(self._again(lost, lambda: self._live().ask(self._call_question(), self._call_limit())))
         except ProcessLost as at_last:
             self._fail(at_last)
             return self.observation(self.problem, Outcome.TIMEOUT if at_last.late else Outcome.DIED)

@@ -43,6 +43,11 @@ class Counter:
         while True:
             pass
 
+    def linger(self):
+        import select
+        select.select([], [], [], 0.2)
+        return "waited"
+
     def vanish(self):
         import os
         os._exit(3)
@@ -58,6 +63,7 @@ COUNTER_TOOLS = [
     tool("mark"),
     tool("fail", "words"),
     tool("spin"),
+    tool("linger"),
     tool("vanish"),
     tool("talk", "length", length="integer"),
 ]

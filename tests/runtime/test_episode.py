@@ -78,6 +78,20 @@ def test_a_call_that_never_ends_is_a_timeout_and_the_next_episode_runs(runtime):
         assert episode.call("add", {"amount": 1}).ok
 
 
+def test_an_episode_has_a_limit_beside_that_of_its_calls():
+    with EnvironmentRuntime(counter_pool(), num_workers=1, episode_seconds=0.5) as runtime, runtime.start("task") as episode:
+        outcomes = [episode.call("linger", {}).outcome for _ in range(4)]
+        assert outcomes[0] is Outcome.OK
+        assert Outcome.TIMEOUT in outcomes
+        assert episode.status is Status.TIMEOUT
+
+
+def test_cpu_seconds_are_limited_too():
+    with EnvironmentRuntime(counter_pool(), num_workers=1, cpu_seconds=1, call_seconds=30) as runtime, runtime.start("task") as episode:
+        assert episode.call("spin", {}).outcome is Outcome.TIMEOUT
+        assert episode.problem == "it used up its CPU seconds"
+
+
 def test_a_process_that_dies_gives_no_reward(runtime):
     with runtime.start("task") as episode, runtime.start("task") as neighbour:
         assert episode.call("vanish", {}).outcome is Outcome.DIED
