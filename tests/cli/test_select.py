@@ -12,7 +12,9 @@ import yaml
 
 from envsched.audit import read_manifest
 from envsched.baselines import build_scheduler
+from envsched.cli.cache import cache_folder
 from envsched.config import FeatureConfig, SchedulerConfig
+from envsched.errors import ConfigError
 from envsched.features import build_features
 from envsched.history import append_records
 from envsched.pool import Pool
@@ -279,3 +281,8 @@ def test_a_cache_that_cannot_be_written_is_said_and_costs_nothing_else(select, t
     status, manifest, _ = select(0)
     assert status == 0
     assert len(manifest.batch.picks) == 8
+
+
+def test_a_user_without_a_home_is_told_to_name_a_cache():
+    with pytest.raises(ConfigError, match=r"no home directory; give --cache FOLDER, or set ENVSCHED_CACHE"):
+        cache_folder(Path("~no-such-user/cache"))
