@@ -72,6 +72,11 @@ def _paths(row: np.ndarray, weight: np.ndarray, stats: np.ndarray):
         "torch embedding_bag": lambda: torch.nn.functional.embedding_bag(dense_row, x, mode="sum", per_sample_weights=dense_weight),
         "scipy CSR": lambda: matrix @ stats,
     }
+    if torch.cuda.is_available() and importlib.util.find_spec("triton"):
+        from kernels import triton_ops
+
+        on_gpu = [torch.from_numpy(values).cuda() for values in (row, weight, stats)]
+        results["Triton gather (GPU, synchronised)"] = lambda: triton_ops.gather(*on_gpu).cpu()
     if importlib.util.find_spec("torch_scatter"):
         from torch_scatter import scatter_add, segment_csr
 

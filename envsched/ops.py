@@ -1,10 +1,11 @@
 """Which implementation of the hot operations runs: the native library where one was built, numpy and torch otherwise.
 
-``ENVSCHED_BACKEND`` forces ``native`` or ``torch``; ``ENVSCHED_THREADS`` sets the number of threads of all native work.
+``ENVSCHED_BACKEND`` forces ``native``, ``torch`` or ``triton`` (whole propagations on a GPU, all else as ``torch``); ``ENVSCHED_THREADS`` sets the number of threads of all native work.
 
 Letters: N tasks, M environments, D features, K slots.
 """
 
+import importlib.util
 import logging
 import os
 from functools import cache
@@ -19,18 +20,20 @@ _log = logging.getLogger(__name__)
 
 @cache
 def backend() -> str:
-    """``native`` or ``torch``, decided and logged once.
+    """``native``, ``torch`` or ``triton``, decided and logged once.
 
     Raises:
-        ConfigError: ``ENVSCHED_BACKEND`` names neither.
-        MissingExtraError: it asks for a native library that is not there.
+        ConfigError: ``ENVSCHED_BACKEND`` names none of them.
+        MissingExtraError: it asks for a native library, or for Triton and a GPU, that is not there.
     """
     wanted = os.environ.get("ENVSCHED_BACKEND", "auto")
-    if wanted not in ("auto", "native", "torch"):
-        raise ConfigError(f"ENVSCHED_BACKEND: expected auto, native or torch; came {wanted!r}")
-    if wanted == "torch":
-        _log.info("graph operations run in torch, as ENVSCHED_BACKEND asks")
-        return "torch"
+    if wanted not in ("auto", "native", "torch", "triton"):
+        raise ConfigError(f"ENVSCHED_BACKEND: expected auto, native, torch or triton; came {wanted!r}")
+    if wanted == "triton" and not _runs_triton():
+        raise MissingExtraError("ENVSCHED_BACKEND is triton, but Triton is not installed or there is no GPU; choose native or torch")
+    if wanted in ("torch", "triton"):
+        _log.info("graph operations run in %s, as ENVSCHED_BACKEND asks", wanted)
+        return wanted
     try:
         level = native.library().level
     except native.Unavailable as error:
@@ -40,6 +43,14 @@ def backend() -> str:
         return "torch"
     _log.info("graph operations run in the native library (%s)", level)
     return "native"
+
+
+def _runs_triton() -> bool:
+    if importlib.util.find_spec("triton") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def has_int8() -> bool:
@@ -108,4 +119,12 @@ def gather(row: np.ndarray, weight: np.ndarray, stats: np.ndarray) -> np.ndarray
     """One whole propagation over lists [N, K] (-1: none): stats [N, 2] (value, mass) -> float32 [N, 2]."""
     if backend() == "native":
         return native.gather(row, weight, stats, num_threads())
+    if backend() == "triton":
+        import torch
+
+        from kernels import triton_ops
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        lists = (torch.from_numpy(np.ascontiguousarray(values, kind)) for values, kind in ((row, np.int32), (weight, np.float32)))
+        return triton_ops.gather(*(values.to(device) for values in lists), torch.from_numpy(stats).to(device)).cpu().numpy()
     return reference.gather(row, weight, stats).astype(np.float32)

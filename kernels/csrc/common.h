@@ -13,12 +13,19 @@
 
 // Exact: features lie on a 2^-24 grid, so products and partial sums of unit rows fit a double in any order.
 static inline double exact_dot(const float* a, const float* b, int64_t D) {
-  double lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+  constexpr int64_t WIDE = 32;
+  double lane[WIDE] = {};
   int64_t d = 0;
-  for (; d + 8 <= D; d += 8)
-    for (int l = 0; l < 8; ++l) lane[l] += double(a[d + l]) * double(b[d + l]);
+  for (; d + WIDE <= D; d += WIDE)
+    for (int64_t l = 0; l < WIDE; ++l) {
+#if defined(__FMA__)
+      lane[l] = __builtin_fma(double(a[d + l]), double(b[d + l]), lane[l]);
+#else
+      lane[l] += double(a[d + l]) * double(b[d + l]);
+#endif
+    }
   double sum = 0;
-  for (int l = 0; l < 8; ++l) sum += lane[l];
+  for (int64_t l = 0; l < WIDE; ++l) sum += lane[l];
   for (; d < D; ++d) sum += double(a[d]) * double(b[d]);
   return sum;
 }

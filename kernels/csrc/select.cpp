@@ -273,9 +273,12 @@ EXPORT int64_t envsched_exploit(Filling* f, const int64_t* row, const double* bo
     if (environment[i] < 0) environment[i] = environment_of(f->state, top.row);
     if (!ledger.allows(top.row, environment[i])) continue;
     if (top.seen < int64_t(ledger.rows.size())) {
-      for (; top.seen < int64_t(ledger.rows.size()); ++top.seen, ++*dots)
+      // Likeness to one more pick at a time: most candidates fall behind the next one before all picks are compared.
+      const double next = queue.empty() ? -INFINITY : queue.top().worth;
+      for (top.worth = bound[i] - penalty * closest[i]; top.seen < int64_t(ledger.rows.size()) && top.worth >= next; ++top.seen, ++*dots) {
         closest[i] = std::max(closest[i], f->vectors.similarity(top.row, ledger.rows[top.seen], environment[i] == ledger.environments[top.seen]));
-      top.worth = bound[i] - penalty * closest[i];
+        top.worth = bound[i] - penalty * closest[i];
+      }
       queue.push(top);
       continue;
     }

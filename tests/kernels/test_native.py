@@ -112,7 +112,7 @@ def test_the_backend_can_be_forced(backend, expected):
 
 def test_an_unknown_backend_is_refused():
     done = run("cuda", "from envsched import ops; ops.backend()")
-    assert "expected auto, native or torch; came 'cuda'" in done.stderr
+    assert "expected auto, native, torch or triton; came 'cuda'" in done.stderr
 
 
 @needs_native
