@@ -15,6 +15,7 @@ from envsched.errors import SelectionError
 from envsched.files import canonical_json, write_atomically
 from envsched.history.record import record_to_mapping
 from envsched.train.checkpoints import PREFIX, drop_old_checkpoints, seal_checkpoint
+from envsched.train.ordering import LengthForecast
 from envsched.train.reporting import report_of
 from envsched.train.run_directory import RunDirectory
 from envsched.types import Batch, RolloutRecord, Scheduler
@@ -26,6 +27,7 @@ class Rounds:
     Args:
         scheduler: any object with the five verbs.
         run: where batches and records go; none keeps nothing on disk but checkpoints.
+        forecast: decides in which order a batch is rolled out; none: as the scheduler gave it.
         keep_checkpoints: newest checkpoints that stay.
         config: the rewards' range and how a variance is counted.
     """
@@ -34,16 +36,17 @@ class Rounds:
         self,
         scheduler: Scheduler,
         run: RunDirectory | None = None,
+        forecast: LengthForecast | None = None,
         keep_checkpoints: int = 2,
         config: SchedulerConfig = SchedulerConfig(),
     ) -> None:
-        self.scheduler, self.run = scheduler, run
+        self.scheduler, self.run, self._forecast = scheduler, run, forecast
         self._keep, self._config = keep_checkpoints, config
         self._batch: Batch | None = None
         self._select_seconds = 0.0
 
     def begin(self, step: int, num_tasks: int) -> tuple[str, ...]:
-        """Task keys of ``step``.
+        """Task keys of ``step``, in the order of their rollouts.
 
         Raises:
             SelectionError: the scheduler gave another number of tasks than the trainer has rollouts for.
@@ -58,12 +61,14 @@ class Rounds:
             )
         if self.run is not None:
             write_batch(self.run.folder, self._batch, self.scheduler)
-        return self._batch.tasks
+        return self._batch.tasks if self._forecast is None else tuple(self._forecast.order(self._batch.tasks))
 
     def finish(self, step: int, records: Sequence[RolloutRecord]) -> dict[str, float]:
-        """Keep the records of ``step``, let the scheduler observe them, and give the step's metrics."""
+        """Keep the records of ``step`` in the batch's order, let the scheduler observe them, and give the step's metrics."""
         assert self._batch is not None
         assert self._batch.step == step
+        place = {task: i for i, task in enumerate(self._batch.tasks)}
+        records = sorted(records, key=lambda record: place[record.task])
         report = report_of(self._batch, records, self._config)  # refuses a reward that is no number before it is kept
         if self.run is not None:
             lines = (canonical_json(record_to_mapping(record)) for record in records)
@@ -72,6 +77,8 @@ class Rounds:
         self.scheduler.observe(records)
         if self.run is not None:
             write_input_audit(self.run.folder, step + 1, self.scheduler)  # vouches for the rollouts so far, should this step be the last
+        if self._forecast is not None:
+            self._forecast.observe(records)
         seconds = self._select_seconds + time.perf_counter() - began
         return {**report.metrics(), **self.scheduler.metrics(), "scheduler/seconds": seconds}
 

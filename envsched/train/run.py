@@ -11,6 +11,7 @@ from trl import GRPOConfig
 from envsched.config import Config
 from envsched.errors import StateError
 from envsched.files import canonical_json, digest
+from envsched.history import read_records
 from envsched.pool import Pool
 from envsched.pool.opening import open_pool
 from envsched.runtime import EnvironmentRuntime
@@ -18,6 +19,7 @@ from envsched.train.arguments import grpo_arguments
 from envsched.train.checkpoints import read_seal
 from envsched.train.collectives import from_rank_0
 from envsched.train.combinations import refuse_impossible, sharding_of
+from envsched.train.ordering import LengthForecast
 from envsched.train.preparation import geometry_of, scheduler_of
 from envsched.train.rounds import Rounds
 from envsched.train.run_directory import RunDirectory
@@ -58,7 +60,7 @@ def train(
     if args.process_index == 0:
         _say_start(args, run, first_step)
     if first_step < config.train.max_steps:
-        rounds = _rounds(config, pool, run, scheduler, checkpoint) if args.process_index == 0 else None
+        rounds = _rounds(config, pool, run, scheduler, first_step, checkpoint) if args.process_index == 0 else None
         _train_steps(config, args, pool, run, rounds, reward, checkpoint)
     if args.process_index == 0:
         Console().print(summary_table(run.metrics_file))
@@ -79,11 +81,14 @@ def _open(run: RunDirectory, config: Config, pool: Pool, resume: bool) -> tuple[
     return step, checkpoint
 
 
-def _rounds(config: Config, pool: Pool, run: RunDirectory, scheduler: Scheduler | None, checkpoint: Path | None) -> Rounds:
+def _rounds(config: Config, pool: Pool, run: RunDirectory, scheduler: Scheduler | None, first_step: int, checkpoint: Path | None) -> Rounds:
     scheduler = scheduler or scheduler_of(config, pool, run)
     if checkpoint is not None:
         scheduler.load_state_dict(read_seal(checkpoint)["scheduler"])
-    return Rounds(scheduler, run, config.train.keep_checkpoints, config.scheduler)
+    forecast = LengthForecast(pool)
+    for step in range(first_step):
+        forecast.observe(read_records(run.layout.rollouts(step))[0])
+    return Rounds(scheduler, run, forecast, config.train.keep_checkpoints, config.scheduler)
 
 
 def _train_steps(
@@ -108,6 +113,7 @@ def _train_steps(
             system_prompt=t.system_prompt,
             max_advantage=t.max_advantage,
             reward=reward,
+            engine=config.vllm,
             fingerprint=digest(canonical_json(config.model_dump(mode="json"))),
             processing_class=AutoTokenizer.from_pretrained(t.model, padding_side="left"),
             callbacks=[RunLog(run.metrics_file, t.max_steps)] if rounds else [],

@@ -8,6 +8,7 @@ contiguous slice. Letters: B tasks, G rollouts per task.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,12 +16,14 @@ from accelerate.utils import gather_object, set_seed
 from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
+from envsched.config import VllmConfig
 from envsched.errors import MissingExtraError
 from envsched.files import digest
 from envsched.pool import Pool
 from envsched.runtime import CheckReport, EnvironmentRuntime
 from envsched.train.attempts import Attempt, records_of
 from envsched.train.collectives import from_rank_0, refuse_disagreement
+from envsched.train.engine import adapted_engine, prefix_cache_counts, push_by_reload
 from envsched.train.environments import proxies_of, schemas_of
 from envsched.train.lockstep import LockstepToolLoop
 from envsched.train.prompts import messages_of
@@ -51,6 +54,7 @@ class ScheduledGRPOTrainer(LockstepToolLoop, GRPOTrainer):
         system_prompt: see ``prompts.messages_of``.
         max_advantage: advantages are clamped to [-max_advantage, max_advantage]; none: not at all.
         reward: replaces the share of passed checks, a function of the finished attempt alone.
+        engine: how vLLM is built, where ``args.use_vllm`` says so.
         fingerprint: what else all ranks must share, for instance the resolved config.
 
     Raises:
@@ -69,6 +73,7 @@ class ScheduledGRPOTrainer(LockstepToolLoop, GRPOTrainer):
         system_prompt: str = "environment",
         max_advantage: float | None = None,
         reward: RewardRule | None = None,
+        engine: VllmConfig = VllmConfig(),
         fingerprint: str = "",
         **trl: Any,
     ) -> None:
@@ -79,14 +84,19 @@ class ScheduledGRPOTrainer(LockstepToolLoop, GRPOTrainer):
         self._began = 0.0  # of the rollouts, seconds
         self._turn_ends: list[float] = []
         self._model_tokens: list[int] = []
-        super().__init__(
-            model,
-            reward_funcs=[self.checks_passed],
-            args=args,
-            train_dataset=_slots(args),
-            environment_factory=proxies_of(pool, runtime),
-            **trl,
-        )
+        self._cache_counts = (0.0, 0.0)
+        on_cpu = args.device.type == "cpu"
+        with adapted_engine(engine, on_cpu, "bfloat16" if args.bf16 else "float32"):
+            super().__init__(
+                model,
+                reward_funcs=[self.checks_passed],
+                args=args,
+                train_dataset=_slots(args),
+                environment_factory=proxies_of(pool, runtime),
+                **trl,
+            )
+        if engine.mode == "colocate" and on_cpu:
+            self.vllm_generation.sync_weights = partial(push_by_reload, self.vllm_generation)
         assert args.num_iterations == 1, "a batch is used for one optimizer step"
         assert args.steps_per_generation == args.gradient_accumulation_steps, "one generation per optimizer step"
         self._env_tools = schemas_of(pool)  # the pool's schemas, not ones guessed from the proxies' signatures
@@ -126,6 +136,13 @@ class ScheduledGRPOTrainer(LockstepToolLoop, GRPOTrainer):
     def _generate(self, prompts: list) -> tuple:
         made = super()._generate(prompts)
         self._model_tokens = [sum(mask) for mask in made[2]]
+        if self.use_vllm and self.accelerator.is_main_process:
+            asked, found = prefix_cache_counts(self.vllm_generation)
+            new = (asked - self._cache_counts[0], found - self._cache_counts[1])
+            self._cache_counts = (asked, found)
+            self._metrics["train" if self.model.training else "eval"]["vllm/prefix_cache_hit_rate"].append(
+                new[1] / new[0] if new[0] else 0.0
+            )
         return made
 
     def _generate_single_turn(self, *args: Any, **kwargs: Any) -> tuple:

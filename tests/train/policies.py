@@ -48,7 +48,7 @@ def save_random_policy(folder: Path, texts: list[str], seed: int = 0) -> Path:
     fast.save_pretrained(folder)
     torch.manual_seed(seed)
     shape = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
-    config = Qwen3Config(vocab_size=len(fast), head_dim=8, max_position_embeddings=2048, tie_word_embeddings=True, **shape)
+    config = Qwen3Config(vocab_size=len(fast), head_dim=32, max_position_embeddings=2048, tie_word_embeddings=True, **shape)
     config.eos_token_id, config.pad_token_id = fast.eos_token_id, fast.pad_token_id
     Qwen3ForCausalLM(config).save_pretrained(folder)
     return folder

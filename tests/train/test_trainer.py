@@ -11,6 +11,7 @@ from envsched.config import load_config
 from envsched.errors import RecordError, SelectionError
 from envsched.files import digest
 from envsched.history import read_records
+from envsched.pool import Pool
 from envsched.runtime import EnvironmentRuntime
 from envsched.train.arguments import grpo_arguments
 from envsched.train.geometry import divide
@@ -53,11 +54,10 @@ def build(tmp_path, bundled, runtime, random_policy):
         run = RunDirectory(tmp_path / name)
         args = grpo_arguments(config, divide(3, 2, 1, 4), run.checkpoints, run.folder / "logs")
         rounds = Rounds(scheduler or Rotation(bundled, 3), run)
-        options = {"runtime": runtime, "reward": pure_reward, "max_advantage": config.train.max_advantage, **options}
+        options = {"pool": bundled, "runtime": runtime, "reward": pure_reward, "max_advantage": config.train.max_advantage, **options}
         return ScheduledGRPOTrainer(
             AutoModelForCausalLM.from_pretrained(random_policy, dtype=torch.float32),
             args,
-            pool=bundled,
             rounds=rounds,
             processing_class=AutoTokenizer.from_pretrained(random_policy, padding_side="left"),
             callbacks=[RunLog(run.metrics_file, config.train.max_steps)],
@@ -117,9 +117,10 @@ def test_reward_is_the_share_of_passed_checks(build, bundled):
             assert reward == sum(passed) / len(passed)
 
 
-def test_an_environment_that_cannot_start_is_missing_evidence_not_reward_zero(build, bundled, random_policy):
-    with EnvironmentRuntime(bundled, num_workers=1, start_seconds=0.001) as hasty:
-        trainer = build(settings=["train.max_steps=1"], runtime=hasty)
+def test_an_environment_that_cannot_start_is_missing_evidence_not_reward_zero(build, bundled):
+    broken = Pool([replace(e, source="raise OSError('no disk')") for e in bundled.environments], bundled.tasks)
+    with EnvironmentRuntime(broken, num_workers=1) as runtime:
+        trainer = build(Rotation(broken, 3), settings=["train.max_steps=1"], pool=broken, runtime=runtime)
         before = weights(trainer)
         trainer.train()
     for record in rollouts(trainer, 0):
