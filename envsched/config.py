@@ -49,7 +49,7 @@ class SchedulerConfig(Section):
         default="auto",
         description="exact: observed neighbours, from scratch each step; incremental_exact: the same, kept up to date; "
         "static: neighbours among all tasks; kernel: the cross relation streams to all tasks; "
-        "auto: incremental_exact up to 250,000 tasks, static to 1,000,000, kernel above",
+        "auto: incremental_exact up to 250,000 tasks, kernel above",
     )
     prior_variance: float | None = Field(
         default=None, ge=0, description="variance before any evidence; none: a twelfth of the squared reward range"

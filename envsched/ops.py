@@ -1,6 +1,7 @@
 """Which implementation of the hot operations runs: the native library where one was built, numpy and torch otherwise.
 
-``ENVSCHED_BACKEND`` forces ``native``, ``torch`` or ``triton`` (whole propagations on a GPU, all else as ``torch``); ``ENVSCHED_THREADS`` sets the number of threads of all native work.
+``ENVSCHED_BACKEND`` forces ``native``, ``torch`` or ``triton`` (whole propagations on a GPU, all else as ``torch``);
+``ENVSCHED_THREADS`` sets the number of threads of all native work.
 
 Letters: N tasks, M environments, D features, K slots.
 """

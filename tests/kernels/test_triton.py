@@ -52,7 +52,8 @@ from triton.compiler import ASTSource
 from kernels import triton_ops as ops
 kinds = {
     "gather_kernel": dict(row="*i32", weight="*fp32", stats="*fp32", out="*fp32", num_tasks="i32", num_slots="i32"),
-    "score_kernel": dict(sums="*fp32", environment="*fp32", u="*fp32", num_tasks="i32", scale="fp32", cross_weight="fp32", shrinkage="fp32"),
+    "score_kernel": dict(sums="*fp32", environment="*fp32", u="*fp32", num_tasks="i32", scale="fp32", cross_weight="fp32",
+                         shrinkage="fp32"),
     "stream_kernel": dict(vectors="*fp32", environment="*i32", source="*i32", mass="*fp32", value="*fp32", sums="*fp32", num_tasks="i32",
                           num_sources="i32", num_features="i32", floor="fp32"),
 }
