@@ -69,6 +69,19 @@ class SchedulerConfig(Section):
     max_per_environment_window: int = Field(default=11, ge=1, le=MAX_COUNT, description="picks of one environment per window (C3)")
     max_consecutive: int = Field(default=2, ge=1, le=MAX_COUNT, description="steps in a row for one task (C_task)")
 
+    filters: tuple[Literal["progress", "guesses"], ...] = Field(
+        default=(), description="filters that let tasks rest (METHOD 10): no progress; rewards from guessed identifiers"
+    )
+    top_visits: int = Field(default=3, ge=2, description="visits in a row at the highest reward that put a task to rest")
+    flat_visits: int = Field(default=4, ge=2, description="visits in a row with the same equal rewards that put a task to rest")
+    top_tolerance: float = Field(default=0.02, ge=0, lt=1, description="distance from the top that counts as it, of the reward range")
+    rest_steps: int = Field(default=8, ge=1, description="steps of the first rest; each further one is twice as long")
+    longest_rest_steps: int = Field(default=64, ge=1, description="steps of the longest rest")
+    probation_picks: int = Field(default=4, ge=1, description="rested tasks that may be picked again in one step")
+    open_batches: int = Field(default=3, ge=1, description="batches' worth of tasks that never rest")
+    guess_cases: int = Field(default=2, ge=1, description="rewards proven to come from guessed identifiers that bar a task")
+    guess_rest_steps: int = Field(default=16, ge=1, description="steps that it is then kept from exploitation")
+
     reward_low: float = Field(default=0.0, description="lowest reward of the pool")
     reward_high: float = Field(default=1.0, description="highest reward of the pool")
     ddof: Literal[0, 1] = Field(default=1, description="variance of a group: 1 sample, 0 population")
@@ -105,20 +118,6 @@ class FeatureConfig(Section):
         if value and not 1e-6 <= value <= 1e6:  # rows are brought to norm 1, which squares
             raise ValueError("a weight is 0, or from 1e-6 to 1e6")
         return value
-
-
-class FilterConfig(Section):
-    """When a task rests, and when it is tried again (METHOD 10)."""
-
-    top_visits: int = Field(default=3, ge=2, description="visits in a row at the highest reward that put a task to rest")
-    flat_visits: int = Field(default=4, ge=2, description="visits in a row with the same equal rewards that put a task to rest")
-    tolerance: float = Field(default=0.02, ge=0, lt=1, description="distance from the top that still counts as it, of the reward range")
-    rest: int = Field(default=8, ge=1, description="steps of the first rest; each further one is twice as long")
-    longest_rest: int = Field(default=64, ge=1, description="steps of the longest rest")
-    probation: int = Field(default=4, ge=1, description="rested tasks that may be picked again in one step")
-    open_batches: int = Field(default=3, ge=1, description="batches' worth of tasks that never rest")
-    guess_cases: int = Field(default=2, ge=1, description="rewards proven to come from guessed identifiers that shut a task out")
-    guess_rest: int = Field(default=16, ge=1, description="steps that it is then kept from exploitation")
 
 
 class RuntimeConfig(Section):
@@ -199,7 +198,6 @@ class Config(Section):
 
     scheduler: SchedulerConfig = SchedulerConfig()
     features: FeatureConfig = FeatureConfig()
-    filters: FilterConfig = FilterConfig()
     runtime: RuntimeConfig = RuntimeConfig()
     train: TrainConfig = TrainConfig()
     vllm: VllmConfig = VllmConfig()

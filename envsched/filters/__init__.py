@@ -1,6 +1,6 @@
 """Filters: which tasks rest, and why. A filter masks and gives a reason; it never scores (METHOD 10)."""
 
-from envsched.filters.evidence import GuessCase, mask_guessed
+from envsched.filters.evidence import GuessCase, cases_before, mask_guessed
 from envsched.filters.findings import mask_findings, read_floors
 from envsched.filters.identifiers import IdentifierGuard, Suspicion
 from envsched.filters.mask import Mask
@@ -11,6 +11,7 @@ __all__ = [
     "IdentifierGuard",
     "Mask",
     "Suspicion",
+    "cases_before",
     "mask_findings",
     "mask_guessed",
     "mask_resting",

@@ -7,8 +7,8 @@ actions use the new names throughout, must earn what the rollout earned (so that
 less than the control, the reward came from a guess.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from envsched.files import canonical_json
@@ -82,6 +82,19 @@ class IdentifierGuard:
             if suspicion and rewards:
                 cases.append(GuessCase(record.task, record.step, rollout, tuple(sorted(suspicion.identifiers)), *rewards))
         return cases
+
+    def annotate(self, records: Iterable[RolloutRecord], floors: Mapping[str, float] | None = None) -> list[RolloutRecord]:
+        """The records with their proven cases under ``extra["guesses"]``, where ``cases_before`` finds them.
+
+        Args:
+            floors: reward of doing nothing by task key, 0 where absent.
+        """
+        annotated = []
+        for record in records:
+            cases = self.judge(record, (floors or {}).get(record.task, 0.0))
+            extra = {**record.extra, "guesses": [case.to_json() for case in cases]} if cases else record.extra
+            annotated.append(replace(record, extra=extra))
+        return annotated
 
     def _replay(self, task: Task, actions: Sequence[Action], names: Mapping[str, str], waits: bool) -> float | None:
         """Reward of the actions with ``names`` put in; with ``waits``, each only after a text has shown the new name."""

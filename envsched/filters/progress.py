@@ -2,10 +2,10 @@
 
 Letters: N tasks, V visits, B batch, G rollouts, L visits in a row without progress, k visits that it takes.
 
-A visit is *at the top* when its mean is within ``tolerance`` of the highest reward, and *flat* when its rewards are equal
+A visit is *at the top* when its mean is within ``top_tolerance`` of the highest reward, and *flat* when its rewards are equal
 and equal to those of the visit before. The last L visits at the top (or flat) put a task to rest once L >= k, for
-``rest * 2**(L - k)`` steps after the last of them, at most ``longest_rest``. Then it is on probation: of the tasks that
-are due, ``probation`` per step may be picked again, the longest waiting first. A visit that is neither ends the run of L,
+``rest_steps * 2**(L - k)`` steps after the last of them, at most ``longest_rest_steps``. Then it is on probation: of the tasks that
+are due, ``probation_picks`` per step may be picked again, the longest waiting first. A visit that is neither ends the run of L,
 and with it the rest, at once: all follows from the history alone, nothing is remembered here.
 
 One group proves little (at p = .05 two thirds of groups of 8 are flat at 0), hence k visits.
@@ -13,20 +13,17 @@ One group proves little (at p = .05 two thirds of groups of 8 are flat at 0), he
 
 import numpy as np
 
-from envsched.config import FilterConfig
+from envsched.config import SchedulerConfig
 from envsched.filters.mask import Mask
 from envsched.history import Visits
 
 
-def mask_resting(
-    visits: Visits, step: int, num_tasks: int, batch_size: int, reward_low: float, reward_high: float, config: FilterConfig
-) -> Mask:
+def mask_resting(visits: Visits, step: int, num_tasks: int, config: SchedulerConfig) -> Mask:
     """Tasks that rest at ``step``.
 
     Args:
         visits: of any steps; those from ``step`` on are left out.
-        num_tasks: N.
-        batch_size: B; at least ``open_batches`` * B tasks stay open, the longest resting return first.
+        num_tasks: N; at least ``open_batches`` * B of them stay open, the longest resting return first.
     """
     before = visits.before(step)
     known = ~np.isnan(before.mean)
@@ -36,17 +33,17 @@ def mask_resting(
     order = np.lexsort((when, row))
     row, when, mean, variance = row[order], when[order], mean[order], variance[order]
     last = np.flatnonzero(np.append(row[1:] != row[:-1], True))  # position of each task's last visit
-    tolerance = config.tolerance * (reward_high - reward_low)
-    at_top = _run_lengths(mean >= reward_high - tolerance, np.zeros(len(row), dtype=bool), row)[last]
+    tolerance = config.top_tolerance * config.reward_range
+    at_top = _run_lengths(mean >= config.reward_high - tolerance, np.zeros(len(row), dtype=bool), row)[last]
     moved = np.append(True, (row[1:] != row[:-1]) | (np.abs(np.diff(mean)) > tolerance))
     flat = _run_lengths(variance == 0, moved, row)[last]
     length = np.maximum(at_top - config.top_visits, flat - config.flat_visits)
-    due = when[last] + np.minimum(config.rest * 2.0 ** np.clip(length, 0, 30), config.longest_rest)
+    due = when[last] + np.minimum(config.rest_steps * 2.0 ** np.clip(length, 0, 30), config.longest_rest_steps)
     resting = (length >= 0) & (step < due)
     waiting = np.flatnonzero((length >= 0) & (step >= due))
     waiting = waiting[np.lexsort((row[last][waiting], due[waiting]))]
-    resting[waiting[config.probation :]] = True
-    _keep_open(resting, due, row[last], num_tasks, config.open_batches * batch_size)
+    resting[waiting[config.probation_picks :]] = True
+    _keep_open(resting, due, row[last], num_tasks, config.open_batches * config.batch_size)
     return Mask.of({int(row[last][i]): _reason(i, at_top, flat, due, step, config) for i in np.flatnonzero(resting)}, num_tasks)
 
 
@@ -66,7 +63,7 @@ def _keep_open(resting: np.ndarray, due: np.ndarray, row: np.ndarray, num_tasks:
         resting[candidates[np.lexsort((row[candidates], due[candidates]))][:missing]] = False
 
 
-def _reason(i: int, at_top: np.ndarray, flat: np.ndarray, due: np.ndarray, step: int, config: FilterConfig) -> str:
+def _reason(i: int, at_top: np.ndarray, flat: np.ndarray, due: np.ndarray, step: int, config: SchedulerConfig) -> str:
     what = f"{at_top[i]} visits in a row at the top" if at_top[i] >= config.top_visits else f"{flat[i]} visits in a row with equal rewards"
     when = f"rests until step {int(due[i])}" if step < due[i] else f"due since step {int(due[i])}, waits for its probation"
     return f"progress: {what}; {when}"

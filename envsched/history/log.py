@@ -21,6 +21,8 @@ from envsched.types import RolloutRecord
 
 logger = logging.getLogger(__name__)
 
+EVIDENCE = ("guesses",)  # proven cases of the identifier guard, see envsched.filters
+
 
 @dataclass(frozen=True, slots=True)
 class Visits:
@@ -114,7 +116,7 @@ class History:
         return [self._records[step, row] for row in sorted(self._steps.get(step, ()))]
 
     def digest_before(self, step: int) -> str:
-        """SHA-256 over all records made earlier than ``step``: task, step, policy version, rewards, status."""
+        """SHA-256 over all records made earlier than ``step``: task, step, policy version, rewards, status, evidence."""
         return digest("envsched history 1", *(self._digest_at(s) for s in sorted(self._steps) if s < step))
 
     def to_list(self) -> list[dict[str, Any]]:
@@ -148,7 +150,9 @@ class History:
 
     def _take(self, place: tuple[int, int], record: RolloutRecord, group: GroupStatistics) -> None:
         step, row = place
-        self._records[place] = replace(record, tokens=None, seconds=None, trace=None, extra={})  # traces can be large; files keep them
+        self._records[place] = replace(
+            record, tokens=None, seconds=None, trace=None, extra=_evidence(record)
+        )  # traces can be large; files keep them
         self._steps.setdefault(step, []).append(row)
         self._digest_of.pop(step, None)
         mean = math.nan if group.mean is None else group.mean
@@ -170,7 +174,13 @@ def _entry(record: RolloutRecord) -> dict[str, Any]:
         "policy_version": record.policy_version,
         "rewards": list(record.rewards),
         "status": [status.value for status in record.status],
+        **_evidence(record),
     }
+
+
+def _evidence(record: RolloutRecord) -> dict[str, Any]:
+    """Of the extra fields, those that later batches depend on."""
+    return {name: record.extra[name] for name in EVIDENCE if name in record.extra}
 
 
 def _columns(visits: list[tuple[float, ...]]) -> Visits:

@@ -10,8 +10,9 @@ import numpy as np
 
 from envsched import ops
 from envsched.config import SchedulerConfig
-from envsched.errors import StateError
+from envsched.errors import ConfigError, StateError
 from envsched.features import Features, build_features
+from envsched.filters import Mask, cases_before, mask_guessed, mask_resting
 from envsched.graph import ObservedGraph, RebuiltGraph, resolve_mode
 from envsched.history import decayed_exposures, exposures
 from envsched.maintained import Follower, StaticGraph
@@ -49,6 +50,11 @@ class EnvScheduler(RecordedScheduler):
         features = features if features is not None else build_features(pool)
         _refuse_other_pool(features, pool)
         self._large, self._graph = _keep_graph(pool, features, config)
+        if self._large and config.filters:
+            raise ConfigError(
+                f"filters ({', '.join(config.filters)}) work with graph_mode exact, incremental_exact, and static without native "
+                f"kernels; this scheduler keeps its graph in another way ({config.graph_mode}): choose one of these or no filter"
+            )
         self._predictor = build_predictor(config, pool.environment_of, len(pool.environments))
         self._quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
         scored = config.estimator == "envsched"  # METHOD 12.3 and 12.4; the paper's rule is least-observed and undecayed
@@ -96,12 +102,23 @@ class EnvScheduler(RecordedScheduler):
             discount=scale / (scale + (decayed if self._discount_decays else selected)),
             exposures=decayed,
             seen=selected > 0,
-            masked=np.zeros(len(self.pool), dtype=bool),
+            masked=self.resting(step).rows,
             recent=recent_picks(
                 visits.row, visits.step, step, self.pool.environment_of, len(self.pool.environments), self.config.window_steps
             ),
             similarity=self._graph.similarity,
+            barred=self.barred(step).rows,
         )
+
+    def resting(self, step: int) -> Mask:
+        """Tasks that the progress filter shuts out at ``step``, with the reasons."""
+        on = "progress" in self.config.filters
+        return mask_resting(self.history.visits, step, len(self.pool), self.config) if on else Mask.of({}, len(self.pool))
+
+    def barred(self, step: int) -> Mask:
+        """Tasks kept from the exploitation lane at ``step`` for guessed identifiers, with the reasons."""
+        on = "guesses" in self.config.filters
+        return mask_guessed(cases_before(self.history, step), step, self.pool, self.config) if on else Mask.of({}, len(self.pool))
 
     def _batch(self, step: int, composition: Composition, prediction: Prediction, score: np.ndarray) -> Batch:
         picks = []

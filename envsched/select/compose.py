@@ -11,7 +11,7 @@ from envsched.select.draws import Draws
 from envsched.select.lanes import Choice, Similarity, cold_start, cover, exploit
 from envsched.select.ledger import Ledger
 from envsched.select.quotas import Quotas, Recent
-from envsched.types import Relaxation
+from envsched.types import Lane, Relaxation
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Candidates:
     masked: np.ndarray  # bool [N], shut out by a filter
     recent: Recent
     similarity: Similarity
+    barred: np.ndarray | None = None  # bool [N], kept from the exploitation lane while any other task is open
 
     @property
     def environment_of(self) -> np.ndarray:
@@ -90,5 +91,13 @@ def compose(candidates: Candidates, quotas: Quotas, mix: Mix, draws: Draws) -> C
         mix.similarity_penalty,
         mix.batch_size - num_coverage,
         candidates.similarity,
+        candidates.barred,
     )
-    return Composition(choices, tuple(ledger.relaxed))
+    return Composition(choices, tuple(ledger.relaxed) + _let_in(choices, candidates.barred))
+
+
+def _let_in(choices: list[Choice], barred: np.ndarray | None) -> tuple[Relaxation, ...]:
+    """What is to be said when the exploitation lane had nothing but barred tasks left."""
+    exploited = [choice.row for choice in choices if choice.lane is Lane.EXPLOITATION]
+    num_barred = 0 if barred is None else int(barred[exploited].sum())
+    return (Relaxation("filters", f"{num_barred} picks: the exploitation lane had only barred tasks left"),) if num_barred else ()

@@ -134,6 +134,9 @@ def cover(
     return fill_by_environment(Lane.COVERAGE, order, offsets, ledger, len(explores), choose, ahead)
 
 
+_AFTER_ALL_OTHERS = 2.0  # the worth of any task lies in [-penalty, 1]
+
+
 def exploit(
     ledger: Ledger,
     score: np.ndarray,
@@ -142,6 +145,7 @@ def exploit(
     penalty: float,
     wanted: int,
     similarity: Similarity,
+    barred: np.ndarray | None = None,
 ) -> list[Choice]:
     """The exploitation lane: greedy argmax of score * discount - penalty * max_{j in batch} similarity(i, j).
 
@@ -152,8 +156,11 @@ def exploit(
         score, discount, variance: float64 [N], score in [0, 1].
         penalty: lambda_sim >= 0.
         wanted: picks to make; the batch so far is the ledger's.
+        barred: bool [N], tasks that come after all others, whatever their score.
     """
     bounds = score * discount
+    if barred is not None:
+        bounds = np.where(barred, bounds - _AFTER_ALL_OTHERS * (1 + penalty), bounds)
     choices: list[Choice] = []
     size = FIRST_SHORTLIST
     rows, ceiling = _shortlist(bounds, ledger.taken, size)

@@ -41,7 +41,7 @@ class Rounds:
         config: SchedulerConfig = SchedulerConfig(),
     ) -> None:
         self.scheduler, self.run, self._forecast = scheduler, run, forecast
-        self._keep, self._config = keep_checkpoints, config
+        self._keep, self.config = keep_checkpoints, config
         self._batch: Batch | None = None
         self._select_seconds = 0.0
 
@@ -69,7 +69,7 @@ class Rounds:
         assert self._batch.step == step
         place = {task: i for i, task in enumerate(self._batch.tasks)}
         records = sorted(records, key=lambda record: place[record.task])
-        report = report_of(self._batch, records, self._config)  # refuses a reward that is no number before it is kept
+        report = report_of(self._batch, records, self.config)  # refuses a reward that is no number before it is kept
         if self.run is not None:
             lines = (canonical_json(record_to_mapping(record)) for record in records)
             write_atomically(self.run.layout.rollouts(step), "".join(f"{line}\n" for line in lines))

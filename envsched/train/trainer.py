@@ -19,6 +19,7 @@ from trl import GRPOConfig, GRPOTrainer
 from envsched.config import VllmConfig
 from envsched.errors import MissingExtraError
 from envsched.files import digest
+from envsched.filters import IdentifierGuard
 from envsched.pool import Pool
 from envsched.runtime import CheckReport, EnvironmentRuntime
 from envsched.train.attempts import Attempt, records_of
@@ -28,7 +29,7 @@ from envsched.train.environments import proxies_of, schemas_of
 from envsched.train.lockstep import LockstepToolLoop
 from envsched.train.prompts import messages_of
 from envsched.train.rounds import Rounds
-from envsched.types import Status, Task
+from envsched.types import RolloutRecord, Status, Task
 
 SEAMS = (
     "_generate_and_score_completions",
@@ -156,10 +157,16 @@ class ScheduledGRPOTrainer(LockstepToolLoop, GRPOTrainer):
         if self.model.training:
             attempts = gather_object(self._attempts)
             step = self.state.global_step
-            metrics = from_rank_0(lambda: self._rounds.finish(step, records_of(attempts, self.num_generations, step)))
+            metrics = from_rank_0(lambda: self._rounds.finish(step, self._judged(records_of(attempts, self.num_generations, step))))
             for name, value in metrics.items():
                 self._metrics["train"][name].append(value)
         return rewards
+
+    def _judged(self, records: list[RolloutRecord]) -> list[RolloutRecord]:
+        """With the rewards that guessed identifiers earned, where the scheduler's filter asks for them."""
+        if "guesses" not in self._rounds.config.filters:
+            return records
+        return IdentifierGuard(self._runtime).annotate(records)
 
     def _finished(self, rows: list, completions: list, ids: list) -> list[Attempt]:
         """Score this rank's episodes and end them."""

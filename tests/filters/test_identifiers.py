@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import envsched
-from envsched.config import FilterConfig
+from envsched.config import SchedulerConfig
 from envsched.filters import GuessCase, IdentifierGuard, mask_guessed
 from envsched.filters.provenance import identifiers_of, is_shown, uses
 from envsched.pool import Pool
@@ -175,7 +175,7 @@ def cases(*steps):
 
 def test_proven_cases_shut_a_task_out_and_probation_lets_it_back():
     pool = one_task_pool(SHOP, TOOLS, CHECKS, STATE, "Shop")
-    config = FilterConfig(guess_cases=2, guess_rest=10, longest_rest=64)
+    config = SchedulerConfig(guess_cases=2, guess_rest_steps=10, longest_rest_steps=64)
 
     def shut_out(step, *steps):
         return bool(mask_guessed(cases(*steps), step, pool, config).rows[0])

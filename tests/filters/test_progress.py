@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envsched.config import FilterConfig
+from envsched.config import SchedulerConfig
 from envsched.filters import mask_resting
 from envsched.history import Visits
 
-CONFIG = FilterConfig(top_visits=3, flat_visits=4, rest=8, longest_rest=64, probation=2, open_batches=1)
+CONFIG = SchedulerConfig(top_visits=3, flat_visits=4, rest_steps=8, longest_rest_steps=64, probation_picks=2, open_batches=1)
 
 
 def visits_of(rows):
@@ -22,7 +22,7 @@ def visits_of(rows):
 
 
 def resting(rows, step, num_tasks=20, batch_size=4, config=CONFIG):
-    return mask_resting(visits_of(rows), step, num_tasks, batch_size, 0.0, 1.0, config)
+    return mask_resting(visits_of(rows), step, num_tasks, config.model_copy(update={"batch_size": batch_size}))
 
 
 def mastered(row, steps):
@@ -66,7 +66,7 @@ def test_probation_is_a_small_budget_longest_waiting_first():
 
 def test_the_pool_never_drains():
     everyone = [visit for row in range(20) for visit in mastered(row, [0, 1, 2])]
-    open_tasks = ~resting(everyone, 3, batch_size=7, config=FilterConfig(open_batches=2, probation=1)).rows
+    open_tasks = ~resting(everyone, 3, batch_size=7, config=SchedulerConfig(open_batches=2, probation_picks=1)).rows
     assert open_tasks.sum() == 14
     assert not resting(everyone, 3, batch_size=20).rows.any()
 
@@ -82,7 +82,7 @@ def test_a_forgotten_task_is_back_within_its_probation_period():
             back_at = step
             break
     assert back_at is not None
-    assert back_at - forgotten_at <= CONFIG.rest
+    assert back_at - forgotten_at <= CONFIG.rest_steps
     assert not resting(rows, back_at + 1).rows[0]
 
 
@@ -94,18 +94,18 @@ def rule_in_words(rows, step, num_tasks, batch_size, config):
         top = flat = 0
         previous = None
         for _, mean, variance in mine:
-            top = top + 1 if mean >= 1 - config.tolerance else 0
-            moved = previous is None or abs(mean - previous) > config.tolerance
+            top = top + 1 if mean >= 1 - config.top_tolerance else 0
+            moved = previous is None or abs(mean - previous) > config.top_tolerance
             flat = 0 if variance != 0 else 1 if moved else flat + 1
             previous = mean
         length = max(top - config.top_visits, flat - config.flat_visits)
         if not mine or length < 0:
             continue
-        due = mine[-1][0] + min(config.rest * 2**length, config.longest_rest)
+        due = mine[-1][0] + min(config.rest_steps * 2**length, config.longest_rest_steps)
         resting[row] = due
         if step >= due:
             due_tasks.append((due, row))
-    for _, row in sorted(due_tasks)[: config.probation]:
+    for _, row in sorted(due_tasks)[: config.probation_picks]:
         del resting[row]
     while num_tasks - len(resting) < min(num_tasks, config.open_batches * batch_size):
         del resting[min(resting, key=lambda row: (resting[row], row))]
@@ -123,12 +123,12 @@ VISIT = st.tuples(
     st.integers(0, 60),
     st.integers(1, 4),
     st.builds(
-        FilterConfig,
+        SchedulerConfig,
         top_visits=st.integers(2, 3),
         flat_visits=st.integers(2, 4),
-        rest=st.integers(1, 9),
-        longest_rest=st.integers(1, 20),
-        probation=st.integers(1, 3),
+        rest_steps=st.integers(1, 9),
+        longest_rest_steps=st.integers(1, 20),
+        probation_picks=st.integers(1, 3),
         open_batches=st.integers(1, 2),
     ),
 )
@@ -145,4 +145,4 @@ def test_it_is_quick_on_a_long_history(num_visits):
     row = generator.integers(0, 2550, num_visits)
     mean, counts = generator.choice([0.0, 0.5, 1.0], num_visits), np.full(num_visits, 8)
     visits = Visits(row, step, step, counts, mean, np.zeros(num_visits))
-    assert mask_resting(visits, 2001, 2550, 64, 0.0, 1.0, FilterConfig()).rows.shape == (2550,)
+    assert mask_resting(visits, 2001, 2550, SchedulerConfig()).rows.shape == (2550,)

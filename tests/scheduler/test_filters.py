@@ -1,0 +1,124 @@
+"""Filters inside the scheduler: what rests is not picked, what is barred comes last, and all follows from the history alone."""
+
+import numpy as np
+import pytest
+
+from envsched.config import FeatureConfig, SchedulerConfig
+from envsched.errors import RecordError
+from envsched.features import build_features
+from envsched.filters import GuessCase
+from envsched.pool import Pool
+from envsched.scheduler import EnvScheduler
+from envsched.types import Lane, RolloutRecord, Status
+
+SIZE = {
+    "batch_size": 8,
+    "group_size": 4,
+    "max_per_environment_window": 24,
+    "max_consecutive": 50,
+    "max_per_environment": 8,
+    "open_batches": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def pool():
+    return Pool.synthetic(4, 12, seed=1)
+
+
+def record(task, step, rewards, **extra):
+    return RolloutRecord(task, step, tuple(rewards), (Status.OK,) * len(rewards), step, extra=extra)
+
+
+@pytest.fixture(scope="module")
+def features(pool):
+    return build_features(pool, FeatureConfig(encoder="tfidf"))
+
+
+@pytest.fixture
+def scheduler_of(pool, features):
+    def make(*filters, **settings):
+        return EnvScheduler(pool, SchedulerConfig(filters=filters, **SIZE, **settings), seed=3, features=features)
+
+    return make
+
+
+def run(scheduler, num_steps, rewards_of):
+    for step in range(num_steps):
+        tasks = scheduler.select(step).tasks
+        scheduler.observe([record(task, step, rewards_of(task, step)) for task in tasks])
+
+
+def test_mastered_tasks_rest_and_others_take_their_place(pool, scheduler_of):
+    mastered = {task.key for task in pool.tasks[::3]}
+
+    def rewards_of(task, step):
+        return [1.0] * 4 if task in mastered else [0.0, 1.0, 0.5, 0.0]
+
+    shares = {}
+    for filters in ((), ("progress",)):
+        scheduler = scheduler_of(*filters, coverage_share=1.0, coverage_explore=1.0)  # every task comes round
+        run(scheduler, 40, rewards_of)
+        picks = [task for step in range(18, 40) for task in scheduler.select(step).tasks]
+        shares[filters] = sum(task in mastered for task in picks) / len(picks)
+    assert shares["progress",] < shares[()]
+    masks = {step: scheduler.resting(step) for step in range(40)}
+    assert any(mask.rows.any() for mask in masks.values())
+    for step, mask in masks.items():
+        resting = {pool.tasks[row].key for row in mask.reasons}
+        assert resting <= mastered
+        assert not resting & set(scheduler.select(step).tasks)
+
+
+def test_a_fall_brings_a_task_back_at_the_next_step(pool, scheduler_of):
+    scheduler, key = scheduler_of("progress"), pool.tasks[0].key
+    scheduler.observe([record(key, step, [1.0] * 4) for step in range(3)])
+    assert scheduler.resting(3).rows[0]
+    scheduler.observe([record(key, 3, [0.0, 1.0, 1.0, 1.0])])
+    assert not scheduler.resting(4).rows.any()
+
+
+def guess(task, step):
+    return GuessCase(task, step, 0, ("ID-1",), 1.0, 0.0).to_json()
+
+
+def test_a_task_with_proven_guesses_is_kept_from_exploitation_and_may_be_covered(pool, scheduler_of):
+    best = pool.tasks[5].key
+
+    def lane_of_best(with_guesses):
+        scheduler = scheduler_of("guesses", coverage_share=0.25, coverage_explore=1.0)
+        for step in range(4):
+            for key in {*scheduler.select(step).tasks, best}:
+                extra = {"guesses": [guess(key, step)]} if key == best and with_guesses else {}
+                scheduler.observe([record(key, step, [0.0, 1.0, 0.0, 1.0] if key == best else [0.4, 0.5, 0.4, 0.5], **extra)])
+        assert list(scheduler.barred(4).reasons) == ([5] if with_guesses else [])
+        return {pick.task: pick.lane for pick in scheduler.select(4).picks}.get(best)
+
+    assert lane_of_best(with_guesses=False) is Lane.EXPLOITATION
+    assert lane_of_best(with_guesses=True) is not Lane.EXPLOITATION
+
+
+def test_where_only_barred_tasks_are_left_they_are_let_in_and_it_is_said(pool, scheduler_of):
+    scheduler = scheduler_of("guesses")
+    everyone = [task.key for task in pool.tasks]
+    for step in range(2):
+        scheduler.observe([record(key, step, [0.0, 1.0, 0.0, 1.0], guesses=[guess(key, step)]) for key in everyone])
+    batch = scheduler.select(2)
+    assert len(batch.picks) == 8
+    assert "filters" in {relaxation.quota for relaxation in batch.relaxed}
+
+
+def test_filters_follow_from_the_history_alone(pool, scheduler_of):
+    scheduler = scheduler_of("progress", "guesses")
+    run(scheduler, 12, lambda task, step: [1.0] * 4 if task[-1] in "02468" else [float(len(task) % 2), 0.5, 1.0, 0.0])
+    again = scheduler_of("progress", "guesses")
+    again.load_state_dict(scheduler.state_dict())
+    assert again.select(12) == scheduler.select(12)
+    assert np.array_equal(again.resting(12).rows, scheduler.resting(12).rows)
+
+
+def test_cases_that_are_none_are_refused_by_name(pool, scheduler_of):
+    scheduler = scheduler_of("guesses")
+    scheduler.observe([record(pool.tasks[0].key, 0, [0.0, 1.0, 0.0, 1.0], guesses=[{"task": "x"}])])
+    with pytest.raises(RecordError, match=r"extra\.guesses"):
+        scheduler.select(1)
