@@ -1,6 +1,6 @@
 """Kill a run with SIGKILL at random moments, resume it, and hold it against one that was never killed.
 
-    python -m tests.train.killing --moments 10 --config configs/cpu.yaml --work /tmp/kills
+    python -m tests.train.killing --moments 10 --work DIR --config configs/cpu.yaml
 
 Each killed run must end with the same batches, records (but for times), scheduler state and weights; what the resume set aside must
 equal what took its place; and the audit must pass.
@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def command(run_dir, arguments):
-    return [sys.executable, "-m", "tests.train.pure_run", "--run-dir", str(run_dir), *arguments]
+    program = ["-m", "tests.train.pure_run"] if "--pure" in arguments else ["train.py"]
+    return [sys.executable, *program, "--run-dir", str(run_dir), *(word for word in arguments if word != "--pure")]
 
 
 def run_to_end(run_dir, arguments):

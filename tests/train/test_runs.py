@@ -53,7 +53,7 @@ def test_an_unknown_setting_names_the_nearest(tmp_path, run_flags):
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, run_flags):
-    assert judge(tmp_path, run_flags, moments=2, seed=1) == []
+    assert judge(tmp_path, [*run_flags, "--pure"], moments=2, seed=1) == []
 
 
 @pytest.mark.slow
