@@ -18,7 +18,8 @@ class StepReport:
     """Figures of one step; a mean over nothing is none.
 
     ``variance`` is the mean of v over groups with evidence; ``zero_signal`` the share of those groups with v = 0; ``hit_rate`` the share
-    of exploitation picks whose v lies in the batch's top quarter (all picks, where there are no lanes).
+    of exploitation picks whose v lies in the batch's top quarter (all picks, where there are no lanes); ``tool_errors`` the share of
+    tool calls that the environment refused or answered with an error.
     """
 
     step: int
@@ -27,7 +28,7 @@ class StepReport:
     zero_signal: float | None
     hit_rate: float | None
     num_environments: int
-    num_missing: int
+    tool_errors: float | None
     statuses: dict[str, int]
 
     def metrics(self) -> dict[str, float]:
@@ -38,6 +39,7 @@ class StepReport:
             "step/zero_signal": self.zero_signal,
             "step/hit_rate": self.hit_rate,
             "step/environments": self.num_environments,
+            "step/tool_errors": self.tool_errors,
         }
         statuses = {f"status/{name}": count for name, count in self.statuses.items()}
         return {name: float(value) for name, value in {**named, **statuses}.items() if value is not None}
@@ -56,9 +58,15 @@ def report_of(batch: Batch, records: Sequence[RolloutRecord], config: SchedulerC
         zero_signal=fmean(v == 0 for v in variance.values()) if variance else None,
         hit_rate=_hit_rate(batch, variance),
         num_environments=len({pick.environment for pick in batch.picks}),
-        num_missing=sum(status.is_missing for record in records for status in record.status),
+        tool_errors=_tool_errors(records),
         statuses={status.value: statuses[status] for status in Status},
     )
+
+
+def _tool_errors(records: Sequence[RolloutRecord]) -> float | None:
+    answered = [action["ok"] for record in records for actions in record.trace or () for action in actions]
+    refused = sum(sum(record.extra.get("refused", ())) for record in records)
+    return (answered.count(False) + refused) / (len(answered) + refused) if answered or refused else None
 
 
 def _hit_rate(batch: Batch, variance: dict[str, float]) -> float | None:
