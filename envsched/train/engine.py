@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from trl.generation.vllm_client import VLLMClient
 
 from envsched.config import VllmConfig
+from envsched.train.reload import reload_policy
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def speculation_of(config: VllmConfig) -> dict[str, Any]:
 
 
 class FileClient(VLLMClient):
-    """Pushes weights to a vLLM server on the same file system, which needs no NCCL: a saved file and the server's own reload."""
+    """Pushes weights to a vLLM server on the same file system, which needs no NCCL: a saved file, read by ``ReloadingWorker``."""
 
     def init_communicator(self, device: Any = 0) -> None:
         """Nothing to connect."""
@@ -58,13 +59,13 @@ class FileClient(VLLMClient):
         with tempfile.TemporaryDirectory(prefix="envsched-weights-") as folder:
             tensors = {name: value.detach().cpu().contiguous() for name, value in params}
             save_file(tensors, f"{folder}/model.safetensors", metadata={"format": "pt"})
-            self._post(f"{self.base_url}/collective_rpc", json={"method": "reload_weights", "kwargs": {"weights_path": folder}})
+            self._post(f"{self.base_url}/collective_rpc", json={"method": "reload_policy", "kwargs": {"folder": folder}})
 
 
 def push_by_reload(generation: Any) -> None:
     """TRL's ``sync_weights`` for a colocated engine on a CPU, whose re-packed layers ``load_weights`` can't fill."""
     runner = generation.llm.llm_engine.model_executor.driver_worker.model_runner
-    runner.reload_weights(weights_iterator=generation._iter_named_params())
+    reload_policy(runner, generation._iter_named_params())
     generation.llm.reset_prefix_cache()
 
 
