@@ -42,7 +42,7 @@ prepare_environment() {
     local python stamp wanted
     python=$(find_python)
     stamp=.venv/envsched-installed
-    wanted=$(cat pyproject.toml setup.py scripts/constraints.txt scripts/environment.sh; find . -path './kernels/*' \( -name '*.cpp' -o -name '*.h' \) -type f | sort | xargs -r cat)
+    wanted=$(cat pyproject.toml setup.py scripts/constraints.txt scripts/environment.sh; find . -path './kernels/*' \( -name '*.cpp' -o -name '*.h' -o -name build.py \) -type f | sort | xargs -r cat)
     wanted=$(printf '%s' "$wanted" | sha256sum | cut -d' ' -f1)
     if [[ ! -f $stamp || $(<"$stamp") != "$wanted" ]]; then
         [[ -x .venv/bin/python ]] || "$python" -m venv .venv
