@@ -7,6 +7,7 @@ torchrun --nproc_per_node 2 train.py --config configs/cpu.yaml --run-dir runs/tw
 import argparse
 import os
 import sys
+import warnings
 from typing import Any
 
 from envsched.config import Config, load_config
@@ -17,6 +18,7 @@ def main(argv: list[str] | None = None, reward: Any = None) -> int:
     """Parse flags, lay them over the config, prepare or train; ``reward`` replaces the share of passed checks."""
     flags = _parser().parse_args(argv)
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # names TRL passes on; nothing a user can change
     try:
         config = _config(flags)
         if flags.prepare_only:

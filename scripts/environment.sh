@@ -20,8 +20,9 @@ find_python() {
 
 install_into_venv() {
     local pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
-    echo "Installing envsched into .venv (once; some minutes) ..." >&2
+    echo "Installing envsched into .venv (once; some minutes). First torch $TORCH_VERSION, the largest part ..." >&2
     "${pip[@]}" ${ENVSCHED_TORCH_INDEX:+--index-url "$ENVSCHED_TORCH_INDEX"} "torch==$TORCH_VERSION"
+    echo "... then everything else ..." >&2
     "${pip[@]}" -c scripts/constraints.txt "setuptools>=77" wheel
     "${pip[@]}" -c scripts/constraints.txt --no-build-isolation -e ".[$ENVSCHED_EXTRAS]" "torch==$TORCH_VERSION"
 }
@@ -53,4 +54,5 @@ prepare_environment() {
     # shellcheck disable=SC1091
     source .venv/bin/activate
     export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" HF_HUB_OFFLINE="${HF_HUB_OFFLINE:-1}" TOKENIZERS_PARALLELISM=false
+    export HF_HUB_DISABLE_PROGRESS_BARS="${HF_HUB_DISABLE_PROGRESS_BARS:-1}"  # models here load in no time; their bars only break up the run's own
 }

@@ -3,6 +3,7 @@
 Nothing heavy is imported here or at the top of a command's module: ``envsched --help`` answers at once.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Exit status 1 is a verdict: the audit found a difference.
     """
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # the text encoder loads in no time; `track` draws the bars that matter
     try:
         build_app()(args=None if arguments is None else list(arguments), prog_name="envsched")
     except AuditError as error:

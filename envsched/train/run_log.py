@@ -22,6 +22,9 @@ COLUMNS = (  # metric, heading, format
     ("step_time", "seconds", ".1f"),
 )
 
+CAPTION = """variance: mean within-task reward variance; zero signal: share of groups without any;
+hit rate: share of exploitation picks among the batch's top quarter by variance"""
+
 
 class RunLog(TrainerCallback):
     """Follows a run on rank 0.
@@ -66,7 +69,7 @@ class RunLog(TrainerCallback):
 
 def summary_table(metrics_file: Path) -> Table:
     """One row per step."""
-    table = Table(title="training", caption="variance: mean within-task reward variance; zero signal: share of groups without any")
+    table = Table(title="training", caption=CAPTION, caption_justify="left")
     table.add_column("step", justify="right")
     for _, heading, _ in COLUMNS:
         table.add_column(heading, justify="right")
