@@ -78,14 +78,14 @@ def test_colocated_engine_follows_the_policy(tmp_path):
 
 @pytest.fixture
 def server(tmp_path):
-    words = ["serve", str(ROOT / "models/tiny-policy"), "--port", str(PORT), "--dtype", "float32", "--max-model-len", "768"]
+    words = ["--model", str(ROOT / "models/tiny-policy"), "--port", str(PORT), "--dtype", "float32", "--max-model-len", "768"]
     words += ["--worker-extension-cls", "envsched.train.reload.ReloadingWorker"]
     words += ["--logprobs-mode", "processed_logprobs", "--max-logprobs", "-1"]
     environment = {**ENVIRONMENT, "VLLM_SERVER_DEV_MODE": "1"}
     path = tmp_path / "server.log"
     with path.open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "vllm.entrypoints.cli.main", *words], cwd=ROOT, env=environment, stdout=log, stderr=log
+            [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *words], cwd=ROOT, env=environment, stdout=log, stderr=log
         )
         try:
             deadline = time.monotonic() + 900
