@@ -33,6 +33,9 @@ def main(argv: list[str] | None = None, reward: Any = None) -> int:
     except EnvschedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"stopped; --resume goes on with {flags.run_dir} from its last checkpoint", file=sys.stderr)
+        return 130
     return 0
 
 
