@@ -27,7 +27,7 @@ SEED = 0
 STAGES = (
     Stage("copy", 400, 5e-3, copies),
     Stage("skill", 1400, 3e-3, Demonstrations((skilled,), growing=True)),
-    Stage("polish", 600, 2e-3, Demonstrations((skilled,), mixes=(HARD, EASY + HARD))),
+    Stage("polish", 800, 2e-3, Demonstrations((skilled,), mixes=(HARD, EASY + HARD))),
     Stage("habits", 400, 1.5e-3, Demonstrations((habitual, habitual, unforgotten))),
 )
 SAVE_EVERY = 50

@@ -70,7 +70,7 @@ def unforgotten(draft: TaskDraft, generator: random.Random) -> list[Segment]:
     return trace(draft, [(goal.actions, False) for goal in draft.goals])
 
 
-NEVER, ALWAYS = 0.005, 0.999
+NEVER, ALWAYS = 0.003, 0.999
 EASE = {
     "set_by_id": 4.5,
     "find_set": 3.0,
@@ -90,10 +90,10 @@ EASE = {
 def diligence(domain: str, family: str) -> float:
     """The probability that the warmed-up policy turns to a goal of this family in this domain at all.
 
-    A domain's and a family's ease add up, with a share of the pair's own; the slope makes most pairs near never or near
+    A domain's and a family's ease add up, with a little of the pair's own; the slope makes most pairs near never or near
     always, as in real pools, where a policy's groups are mostly all solved or all failed.
     """
     ease = (
-        EASE[family] + random.Random(f"habits 1: {domain}").gauss(0.0, 2.5) + random.Random(f"habits 1: {domain} {family}").gauss(0.0, 2.0)
+        EASE[family] + random.Random(f"habits 1: {domain}").gauss(0.0, 2.5) + random.Random(f"habits 1: {domain} {family}").gauss(0.0, 1.0)
     )
-    return min(max(1.0 / (1.0 + math.exp(1.0 - 4.0 * ease)), NEVER), ALWAYS)
+    return min(max(1.0 / (1.0 + math.exp(3.0 - 6.0 * ease)), NEVER), ALWAYS)
