@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 
 BLOCK = 128
+STREAM = {"BLOCK": 64, "SOURCES": 16, "CHUNK": 16}  # larger tiles spill on sm_80
 
 
 @triton.jit
@@ -45,13 +46,14 @@ def score_kernel(sums, environment, u, num_tasks, scale, cross_weight, shrinkage
 @triton.jit
 def stream_kernel(
     vectors, environment, source, mass, value, sums, num_tasks, num_sources, num_features, floor,
-    BLOCK: tl.constexpr, SOURCES: tl.constexpr, FEATURES: tl.constexpr,
+    BLOCK: tl.constexpr, SOURCES: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """sums[i, 2:] += sum_u k(s_iu) (value_u, mass_u) over sources of other environments, k(s) = max(0, (s - floor) / (1 - floor))^2."""
+    """sums[i, 2:] += sum_u k(s_iu) (value_u, mass_u) over sources of other environments, k(s) = max(0, (s - floor) / (1 - floor))^2.
+
+    Products are taken a CHUNK of features at a time: whole rows of exact float32 products don't fit the registers of sm_80.
+    """
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     valid = i < num_tasks
-    d = tl.arange(0, FEATURES)
-    mine = tl.load(vectors + i[:, None] * num_features + d[None, :], mask=valid[:, None] & (d < num_features)[None, :], other=0.0)
     home = tl.load(environment + i, mask=valid, other=-1)
     value_sum = tl.zeros((BLOCK,), tl.float32)
     mass_sum = tl.zeros((BLOCK,), tl.float32)
@@ -59,8 +61,13 @@ def stream_kernel(
         s = first + tl.arange(0, SOURCES)
         real = s < num_sources
         j = tl.load(source + s, mask=real, other=0)
-        theirs = tl.load(vectors + j[:, None] * num_features + d[None, :], mask=real[:, None] & (d < num_features)[None, :], other=0.0)
-        similarity = tl.dot(mine, tl.trans(theirs), input_precision="ieee")
+        similarity = tl.zeros((BLOCK, SOURCES), tl.float32)
+        for start in range(0, num_features, CHUNK):
+            d = start + tl.arange(0, CHUNK)
+            known = (d < num_features)[None, :]
+            mine = tl.load(vectors + i[:, None] * num_features + d[None, :], mask=valid[:, None] & known, other=0.0)
+            theirs = tl.load(vectors + j[:, None] * num_features + d[None, :], mask=real[:, None] & known, other=0.0)
+            similarity += tl.dot(mine, tl.trans(theirs), input_precision="ieee")
         k = tl.maximum(0.0, (similarity - floor) / (1.0 - floor))
         foreign = home[:, None] != tl.load(environment + j, mask=real, other=-1)[None, :]
         k = tl.where(foreign & real[None, :], k * k, 0.0)
@@ -89,8 +96,6 @@ def stream(
     floor: float,
 ) -> None:  # fmt: skip
     """Add every source [S] to the cross sums of all tasks of other environments; vectors float32 [N, D], sums float32 [N, 4]."""
-    width = max(16, triton.next_power_of_2(vectors.shape[1]))
-    stream_kernel[(triton.cdiv(len(sums), 64),)](
-        vectors, environment, source, mass, value, sums, len(sums), len(source), vectors.shape[1], floor,
-        BLOCK=64, SOURCES=32, FEATURES=width,
+    stream_kernel[(triton.cdiv(len(sums), STREAM["BLOCK"]),)](
+        vectors, environment, source, mass, value, sums, len(sums), len(source), vectors.shape[1], floor, **STREAM
     )  # fmt: skip

@@ -85,6 +85,7 @@ def test_every_setting_can_be_given_by_name(select, name):
         "estimator": "paper",
         "graph_mode": "static",
         "relations": "[within]",
+        "filters": "[progress]",
         "prior_variance": 0.05,
         "ddof": 0,
         "calibrate": False,

@@ -57,7 +57,7 @@ kinds = {
     "stream_kernel": dict(vectors="*fp32", environment="*i32", source="*i32", mass="*fp32", value="*fp32", sums="*fp32", num_tasks="i32",
                           num_sources="i32", num_features="i32", floor="fp32"),
 }
-sizes = {"gather_kernel": dict(BLOCK=128), "score_kernel": dict(BLOCK=128), "stream_kernel": dict(BLOCK=64, SOURCES=32, FEATURES=128)}
+sizes = {"gather_kernel": dict(BLOCK=128), "score_kernel": dict(BLOCK=128), "stream_kernel": ops.STREAM}
 limits = {"gather_kernel": 64, "score_kernel": 64, "stream_kernel": 255}
 for name, signature in kinds.items():
     constants = sizes[name]

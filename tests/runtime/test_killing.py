@@ -54,7 +54,7 @@ def test_every_group_is_accounted_for_and_no_killed_rollout_earns_a_reward(num_g
     with EnvironmentRuntime(counter_pool(CHECKS, COUNTER_TOOLS), num_workers=2) as runtime:
         killer = Killer(runtime, pause=0.5, seed=num_groups)
         killer.start()
-        for _ in range(num_groups):
+        while len(rewards) < num_groups * GROUP or killer.num_killed < num_groups / 8:  # a fast machine outruns the killer
             episodes = runtime.start_many(["task"] * GROUP, list(range(GROUP)))
             for _ in range(10):
                 runtime.call_many([(episode, "add", {"amount": 2}) for episode in episodes])
@@ -69,8 +69,8 @@ def test_every_group_is_accounted_for_and_no_killed_rollout_earns_a_reward(num_g
         with runtime.start("task") as episode:
             assert episode.call("add", {"amount": 20}).ok
             assert episode.score().reward == 0.5
-    assert len(rewards) == num_groups * GROUP
-    assert killer.num_killed >= num_groups / 8
+    assert len(rewards) >= num_groups * GROUP
+    assert len(rewards) % GROUP == 0
     for status, reward in zip(statuses, rewards, strict=True):
         assert (reward is None) == status.is_missing
         assert reward in (None, 0.5), "a reward of a state that never was"
