@@ -15,9 +15,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import fmean
 
 from envsched.audit import audit_run
 from envsched.train.checkpoints import sealed_checkpoints
+from envsched.train.run_directory import read_metrics
 
 ROOT = Path(__file__).parents[2]
 
@@ -97,11 +99,12 @@ def judge(work, arguments, moments, seed=0, say=print):
     reference = work / "reference"
     whole = run_to_end(reference, arguments)
     total = steps_in(reference)
+    step_seconds = fmean(line["step_time"] for line in read_metrics(reference / "logs/metrics.jsonl"))
     generator = random.Random(seed)
     found = []
     for moment in range(moments):
         run, num_steps = work / f"killed-{moment}", generator.randrange(total)
-        seconds = generator.uniform(0, whole if num_steps == 0 else 1.5 * whole / total)
+        seconds = generator.uniform(0, whole / 2 if num_steps == 0 else step_seconds)
         alive = kill_within(run, arguments, num_steps, seconds)
         steps = steps_in(run)
         run_to_end(run, [*arguments, "--resume"])
