@@ -187,7 +187,11 @@ class _journal_writer:
 
 @cache
 def package_digest() -> str:
-    """SHA-256 of the package's code and the calibration."""
-    folder = Path(envsched.__file__).parent
+    """``code_digest`` of the package itself, read once."""
+    return code_digest(Path(envsched.__file__).parent)
+
+
+def code_digest(folder: Path) -> str:
+    """SHA-256 of a package's code and of its calibration."""
     files = sorted([*folder.rglob("*.py"), *folder.glob("simulate/*.json")])
     return digest(*(file.read_bytes() for file in files))

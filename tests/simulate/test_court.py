@@ -4,8 +4,7 @@ import pytest
 
 from envsched.config import SchedulerConfig
 from envsched.errors import ConfigError
-from envsched.simulate import court
-from envsched.simulate.court import Job, by_first_batch, differences, hold_court, run_job, run_jobs, tabulate
+from envsched.simulate.court import Job, by_first_batch, code_digest, differences, hold_court, run_job, run_jobs, tabulate
 from envsched.simulate.runs import Setting
 
 FIGURES = (
@@ -70,14 +69,20 @@ def test_a_journal_that_is_no_journal_is_refused(tmp_path):
         run_jobs([Job("random", SETTINGS[0], CONFIG)], run_job, 1, journal, "")
 
 
-def test_changed_code_or_settings_are_another_run(monkeypatch):
+def test_changed_settings_are_another_run():
     job = Job("random", SETTINGS[0], CONFIG)
     assert job.key() == Job("random", SETTINGS[0], CONFIG).key()
     assert job.key() != Job("random", SETTINGS[0], CONFIG.model_copy(update={"half_life": 9})).key()
     assert job.key() != Job("random", SETTINGS[1], CONFIG).key()
-    before = job.key()
-    monkeypatch.setattr(court, "package_digest", lambda: "other code")
-    assert job.key() != before
+
+
+def test_changed_code_or_calibration_is_another_package(tmp_path):
+    (tmp_path / "simulate").mkdir()
+    digests = set()
+    for name, text in (("rule.py", "x = 1\n"), ("rule.py", "x = 2\n"), ("simulate/slow.json", "{}"), ("notes.txt", "no code")):
+        (tmp_path / name).write_text(text)
+        digests.add(code_digest(tmp_path))
+    assert len(digests) == 3
 
 
 def test_quarters_by_first_batch():
