@@ -48,7 +48,7 @@ def question(body: dict) -> str:
 
 
 def test_every_task_is_asked_once_with_a_schema_and_answered_in_pool_order(pool, tmp_path):
-    with serving(lambda body, _: Say(good_answer(body))) as server:
+    with serving(lambda body, _: Say(good_answer(body), delay=0.3)) as server:  # long enough for requests to overlap
         topologies, report = extract_llm(pool, config(server, tmp_path), KEY)
     assert list(topologies) == [task.key for task in pool.tasks]
     assert {topology.source for topology in topologies.values()} == {"llm"}
