@@ -9,6 +9,7 @@ superseded/R/...                          what resume R set aside
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ class RunDirectory:
                     f"{self.folder}: the checkpoint is after {step} steps, but {self.layout.rollouts(earlier).name} is missing; "
                     "restore it: the scheduler's history is made of the rollouts"
                 )
+        self._sweep()
         self._set_aside([*self._files_from(step), *unsealed_checkpoints(self.checkpoints)])
         self._cut_metrics(step)
         return step, checkpoint
@@ -119,6 +121,13 @@ class RunDirectory:
             target = shelf / str(max(taken, default=0) + 1) / path.relative_to(self.folder)
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(path, target)
+
+    def _sweep(self) -> None:
+        """Remove what a killed ``write_atomically`` left beside its target: never whole, and known by its name."""
+        for folder in (self.folder, self.folder / "selector", self.folder / "rollouts", self.folder / "logs"):
+            for path in folder.glob(".*.*"):
+                if path.is_file() and re.fullmatch(r"\..+\.\w{8}", path.name):
+                    path.unlink()
 
     def _cut_metrics(self, step: int) -> None:
         if self.metrics_file.exists():

@@ -94,6 +94,14 @@ def test_a_metrics_line_cut_short_is_dropped(tmp_path):
     assert [json.loads(line)["step"] for line in run.metrics_file.read_text().splitlines()] == [0, 1]
 
 
+def test_a_half_written_neighbour_of_a_killed_write_is_swept_away(tmp_path):
+    run = run_with(tmp_path, steps=2, checkpoint_at=2)
+    left = run.folder / "selector/.input_audit.step_2.json.gt_oe3fk"
+    write(left, "{")
+    run.rewind()
+    assert not left.exists()
+
+
 def test_lost_rollouts_before_the_checkpoint_stop_the_resume(tmp_path):
     run = run_with(tmp_path, steps=3, checkpoint_at=3)
     run.layout.rollouts(1).unlink()
