@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from envsched.errors import ConfigError
+from envsched.types import Status
 
 MAX_COUNT = 10**9  # of tasks, picks, steps; arrays count in int64
 MAX_NEIGHBOURS = 4096  # every task has that many slots in memory
@@ -85,6 +86,10 @@ class SchedulerConfig(Section):
     reward_low: float = Field(default=0.0, description="lowest reward of the pool")
     reward_high: float = Field(default=1.0, description="highest reward of the pool")
     ddof: Literal[0, 1] = Field(default=1, description="variance of a group: 1 sample, 0 population")
+    timeout_counts: bool = Field(
+        default=True, description="the reward of a rollout that ran into a time limit stands; false: it is missing"
+    )
+    truncated_counts: bool = Field(default=True, description="the reward of a rollout whose budget ran out stands; false: it is missing")
 
     @model_validator(mode="after")
     def _consistent(self) -> "SchedulerConfig":
@@ -95,6 +100,11 @@ class SchedulerConfig(Section):
         if self.calibration_full <= self.calibration_start:
             raise ValueError("calibration_full must exceed calibration_start")
         return self
+
+    def is_evidence(self, status: Status) -> bool:
+        """Whether a rollout that ended so counts (METHOD 2)."""
+        ruled = {Status.TIMEOUT: self.timeout_counts, Status.TRUNCATED: self.truncated_counts}
+        return not status.is_missing and ruled.get(status, True)
 
     @property
     def reward_range(self) -> float:

@@ -113,7 +113,7 @@ class RankedScheduler(RecordedScheduler):
             row=self.pool.rows_of([record.task for record in records]),
             mean=np.array([np.nan if s.mean is None else s.mean for s in statistics]),
             variance=np.array([np.nan if s.variance is None else s.variance for s in statistics]),
-            rewards=tuple(map(_valid, records)),
+            rewards=tuple(_valid(record, self.config) for record in records),
         )
 
 
@@ -130,5 +130,5 @@ def _can_bind(config: SchedulerConfig) -> bool:
     return any(getattr(config, n) < getattr(free, n) for n in ("max_per_environment", "max_per_environment_window", "max_consecutive"))
 
 
-def _valid(record: RolloutRecord) -> tuple[float, ...]:
-    return tuple(r for r, s in zip(record.rewards, record.status, strict=True) if r is not None and not s.is_missing)
+def _valid(record: RolloutRecord, config: SchedulerConfig) -> tuple[float, ...]:
+    return tuple(r for r, s in zip(record.rewards, record.status, strict=True) if r is not None and config.is_evidence(s))

@@ -29,7 +29,8 @@ class GroupStatistics:
 def group_statistics(record: RolloutRecord, config: SchedulerConfig = SchedulerConfig()) -> GroupStatistics:
     """m = sum(r) / n and v = sum((r - m)^2) / (n - ddof) over the valid rollouts, v exactly 0 where all rewards agree.
 
-    A rollout whose status is missing is no evidence, whatever reward came with it. Source: METHOD section 2.
+    A rollout whose status is missing, or ruled out by the config, is no evidence, whatever reward came with it.
+    Source: METHOD section 2.
 
     Raises:
         RecordError: a reward is no number, NaN, infinite, out of the pool's range, or None with a status that has one.
@@ -40,7 +41,7 @@ def group_statistics(record: RolloutRecord, config: SchedulerConfig = SchedulerC
     valid = []
     for g, (given, status) in enumerate(zip(record.rewards, record.status, strict=True)):
         reward = check_reward(given, Status(status), f"{where}, rollout {g}", config.reward_low, config.reward_high)
-        if reward is not None and not Status(status).is_missing:
+        if reward is not None and config.is_evidence(Status(status)):
             valid.append(reward)
     n = len(valid)
     mean = sum(valid) / n if n else None

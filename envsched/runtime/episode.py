@@ -3,20 +3,23 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from envsched.runtime.arguments import ToolBox
+from envsched.runtime.launcher import Launcher
 from envsched.runtime.outcome import CheckProblem, CheckReport, Observation, Outcome, share
 from envsched.runtime.process import EpisodeProcess, ProcessLost
 from envsched.types import Status, Task
 
-if TYPE_CHECKING:
-    from envsched.runtime.runtime import EnvironmentRuntime
-
 MAX_RESTORES = 5  # times that an episode is rebuilt after its process was killed from outside
-MAX_BROKEN_CHECKS = 5  # checks that may hang or kill before the verifier as a whole counts as failed
+MAX_BROKEN_CHECKS = 5  # checks that may hang or kill before the rest is not tried any more
+REPLAY_PATIENCE = 4  # a call that ended in time once gets so many times its limit when the state is built again
 
 Result = TypeVar("Result")
+
+
+class StateLost(ProcessLost):
+    """The state that the actions led to can't be reached again."""
 
 
 class Episode:
@@ -31,7 +34,7 @@ class Episode:
     give the same state.
     """
 
-    def __init__(self, runtime: "EnvironmentRuntime", task: Task, toolbox: ToolBox, seed: int, start: float) -> None:
+    def __init__(self, launcher: Launcher, task: Task, toolbox: ToolBox, all_counts: Counter[Outcome], seed: int, start: float) -> None:
         self.task = task
         self.seed = seed
         self.started_at = start
@@ -39,7 +42,8 @@ class Episode:
         self.problem = ""
         self.actions: list[tuple[str, dict[str, Any]]] = []
         self.counts: Counter[Outcome] = Counter()
-        self._runtime = runtime
+        self._launcher, self._config = launcher, launcher.config
+        self._all_counts = all_counts  # of all episodes of a runtime
         self._toolbox = toolbox
         self._process: EpisodeProcess | None = None
         self._asked: tuple[str, dict[str, Any]] | None = None
@@ -63,8 +67,10 @@ class Episode:
     def score(self, empty: bool = False) -> CheckReport:
         """Run the checks on the present state; may be asked again after further calls.
 
-        After a call that never ended the state before that call is scored, and the status stays ``timeout``. A check
-        that never ends, or ends the process, is not passed and is reported, like one that raises.
+        After a call that never ended the state before that call is scored, and the status stays ``timeout``; where that
+        state can't be reached again it becomes ``infra_error``. A check that ends the process is not passed and is reported,
+        like one that raises. A check that never ends says nothing about the policy, and on a busy machine a slow one looks
+        the same: there is no reward, the report's status is ``verifier_error`` and names the check.
 
         Args:
             empty: judge a state that holds nothing instead: what passes there asks for nothing.
@@ -74,8 +80,10 @@ class Episode:
         if self._closed or self.status.is_missing:
             return self._no_report()
         try:
-            answer = self._ask(_score_question(None, empty), self._runtime.config.score_seconds)
-            return self._report(answer["passed"], answer["problems"])
+            answer = self._ask(_score_question(None, empty), self._config.score_seconds)
+            return self._report(answer["passed"], answer["problems"], self.status)
+        except StateLost as lost:
+            return self._no_state(lost)
         except ProcessLost:
             return self._score_one_by_one(empty)
 
@@ -85,7 +93,7 @@ class Episode:
         Raises:
             ProcessLost: the process is gone.
         """
-        answer = self._ask({"op": "methods", "tools": list(tools)}, self._runtime.config.call_seconds)
+        answer = self._ask({"op": "methods", "tools": list(tools)}, self._config.call_seconds)
         return tuple(map(str, answer["missing"])), tuple(map(str, answer["unlisted"]))
 
     def snapshot(self) -> tuple[str, str] | None:
@@ -93,7 +101,7 @@ class Episode:
         if self._process is None:
             return None
         try:
-            answer = self._ask({"op": "snapshot"}, self._runtime.config.call_seconds)
+            answer = self._ask({"op": "snapshot"}, self._config.call_seconds)
         except ProcessLost as lost:
             self._fail(lost)
             return None
@@ -149,7 +157,7 @@ class Episode:
     def observation(self, text: str, outcome: Outcome) -> Observation:
         """An observation of this episode, counted."""
         self.counts[outcome] += 1
-        self._runtime.counts[outcome] += 1
+        self._all_counts[outcome] += 1
         ok = outcome in (Outcome.OK, Outcome.CUT)
         return Observation(text if ok else f"Error: {text}", ok, self.status, outcome)
 
@@ -158,9 +166,13 @@ class Episode:
         """The process that answers; None when the episode is over."""
         return self._process
 
-    def attach(self, process: EpisodeProcess) -> None:
-        """A process is on its way; ``collect_start`` waits for it."""
-        self._process = process
+    def post_start(self) -> None:
+        """A process is on its way; ``collect_start`` waits for it.
+
+        Raises:
+            ProcessLost: no worker takes the order.
+        """
+        self._process = self._launcher.launch(self.task, self.seed, self.started_at)
 
     def collect_start(self) -> None:
         """Wait until the environment stands; where it can't, the status says so."""
@@ -186,8 +198,7 @@ class Episode:
 
     def _call_limit(self) -> float:
         """Wall clock that a call may take: its own limit, or what is left of the episode's."""
-        config = self._runtime.config
-        return min(config.call_seconds, max(config.episode_seconds - self._seconds, 0.0))
+        return min(self._config.call_seconds, max(self._config.episode_seconds - self._seconds, 0.0))
 
     def _observe(self, answer: dict[str, Any]) -> Observation:
         assert self._asked is not None
@@ -240,13 +251,19 @@ class Episode:
         """The process, or a new one in the state that ``actions`` lead to.
 
         Raises:
-            ProcessLost: that state can't be reached.
+            StateLost: that state can't be reached.
+            ProcessLost: the new process was killed too, from outside.
         """
         if self._process is None:
-            process = self._runtime.launch(self)
-            self._await_start(process)
-            for tool, arguments in self.actions:
-                process.ask({"op": "call", "tool": tool, "arguments": arguments}, self._runtime.config.call_seconds)
+            process = self._launcher.launch(self.task, self.seed, self.started_at)
+            try:
+                self._await_start(process)
+                for tool, arguments in self.actions:
+                    process.ask({"op": "call", "tool": tool, "arguments": arguments}, REPLAY_PATIENCE * self._config.call_seconds)
+            except ProcessLost as lost:
+                if lost.blameless:
+                    raise
+                raise StateLost(f"its state can't be reached again: {lost}") from None
             self._process = process
         return self._process
 
@@ -260,23 +277,32 @@ class Episode:
     def _score_one_by_one(self, empty: bool) -> CheckReport:
         """Each check with a time limit of its own, and a new process after one that hangs or kills."""
         num_checks = len(self.task.checks)
-        passed, problems, num_broken = [False] * num_checks, [], 0
+        passed, problems, num_broken, num_late = [False] * num_checks, [], 0, 0
         for position in range(num_checks):
             try:
-                answer = self._ask(_score_question([position], empty), self._runtime.config.check_seconds)
+                answer = self._ask(_score_question([position], empty), self._config.check_seconds)
                 passed[position] = answer["passed"] == [True]
                 problems += answer["problems"]
             except ProcessLost as lost:
-                num_broken += 1
-                if lost.blameless or num_broken > MAX_BROKEN_CHECKS:
-                    return self._no_report()
+                if lost.blameless or isinstance(lost, StateLost):
+                    return self._no_state(lost)
+                num_broken, num_late = num_broken + 1, num_late + lost.late
                 problems.append([position, "never_ends" if lost.late else "kills_process", str(lost)])
-        return self._report(passed, problems)
+                if num_broken > MAX_BROKEN_CHECKS:
+                    break
+        failed = num_late > 0 or num_broken > MAX_BROKEN_CHECKS
+        return self._report(passed, problems, Status.VERIFIER_ERROR if failed else self.status)
 
-    def _report(self, passed: list[Any], problems: list[Any]) -> CheckReport:
+    def _report(self, passed: list[Any], problems: list[Any], status: Status) -> CheckReport:
         outcomes = tuple(outcome is True for outcome in passed)
         named = tuple(CheckProblem(int(check), str(kind), str(text)) for check, kind, text in problems)
-        return CheckReport(share(outcomes), outcomes, named, self.status)
+        return CheckReport(None if status.is_missing else share(outcomes), outcomes, named, status)
+
+    def _no_state(self, lost: ProcessLost) -> CheckReport:
+        """There is nothing to score: no fault of the policy, nor of its checks."""
+        self._process = None
+        self.status, self.problem = Status.INFRA_ERROR, str(lost)
+        return self._no_report()
 
     def _no_report(self) -> CheckReport:
         return CheckReport(None, (), (), self.status if self.status.is_missing else Status.VERIFIER_ERROR)

@@ -3,32 +3,25 @@
 Letters: N tasks, W workers.
 """
 
-import itertools
-import json
 import logging
 import os
 import select
-import socket
 import time
-import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from envsched.config import RuntimeConfig
-from envsched.errors import WorkerError
 from envsched.pool import Pool
 from envsched.runtime.arguments import ToolBox
-from envsched.runtime.channel import Channel
 from envsched.runtime.episode import Episode
+from envsched.runtime.launcher import Launcher
 from envsched.runtime.outcome import CheckReport, Observation, Outcome
-from envsched.runtime.process import EpisodeProcess, ProcessLost
-from envsched.runtime.workers import Protections, Worker, WorkerGone
+from envsched.runtime.process import ProcessLost
 from envsched.types import Status, Task
 
 logger = logging.getLogger(__name__)
 
-START_ATTEMPTS = 5
 SEEDED_START = 1_750_000_000.0  # 2025-06-15 15:06:40 UTC: where the clock of a seeded episode starts
 
 
@@ -50,12 +43,9 @@ class EnvironmentRuntime:
         self.pool = pool
         self.config = RuntimeConfig(**((config or RuntimeConfig()).model_dump() | settings))
         self.counts: Counter[Outcome] = Counter()
-        self._reply_limit = None if self.config.sandbox == "off" else self.config.reply_mb << 20
-        self._numbers = itertools.count(1)
-        self._processes: weakref.WeakSet[EpisodeProcess] = weakref.WeakSet()
         self._toolboxes: dict[str, ToolBox] = {}
-        self._workers = [Worker(self.config) for _ in range(self.config.num_workers)]
-        self.protections = [self._greet(worker) for worker in self._workers][-1]
+        self._launcher = Launcher(pool, self.config)
+        self.protections = self._launcher.protections
         logger.log(
             logging.WARNING if self.protections.missing or not self.protections.standing else logging.INFO,
             "environments run behind: %s",
@@ -87,7 +77,7 @@ class EnvironmentRuntime:
         episodes = [self._new_episode(task, seed) for task, seed in zip(tasks, seeds, strict=True)]
         for episode in episodes:
             try:
-                episode.attach(self.launch(episode))
+                episode.post_start()
             except ProcessLost as lost:
                 episode.refuse(str(lost))
         for episode in episodes:
@@ -122,48 +112,13 @@ class EnvironmentRuntime:
 
     def close(self) -> None:
         """End every worker, and with them every episode."""
-        for process in list(self._processes):
-            process.close()
-        for worker in self._workers:
-            worker.close()
-        self._workers = []
+        self._launcher.close()
 
     def __enter__(self) -> "EnvironmentRuntime":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _greet(self, worker: Worker) -> Protections:
-        protections = worker.greet()
-        if self.config.sandbox == "require" and protections.missing:
-            self.close()
-            raise WorkerError(
-                f"sandbox: require, but this machine allows only: {protections}. Run as root or allow user namespaces, "
-                "on Linux 5.13 or newer; or accept fewer walls with sandbox: on"
-            )
-        return protections
-
-    def launch(self, episode: Episode) -> EpisodeProcess:
-        """A process for the episode, on its way; of a new worker where the one chosen proves to be gone.
-
-        Raises:
-            ProcessLost: no worker takes the order.
-        """
-        for _ in range(self.config.num_workers + 1):
-            worker = self._pick_worker(episode.task.key)
-            number = next(self._numbers)
-            ours, theirs = socket.socketpair()
-            try:
-                with theirs:
-                    worker.start(self._order(episode, worker, number), theirs)
-            except WorkerGone:
-                ours.close()
-                continue
-            process = EpisodeProcess(worker, Channel(ours, self._reply_limit), number, self.config.start_seconds)
-            self._processes.add(process)
-            return process
-        raise ProcessLost("no worker takes orders")
 
     @staticmethod
     def _ready(poll: select.poll, episode_of: Mapping[int, Episode]) -> list[int]:
@@ -178,45 +133,4 @@ class EnvironmentRuntime:
             self._toolboxes[task.environment] = ToolBox(self.pool.environment(task.environment))
         start = time.time() if seed is None else SEEDED_START
         seed = int.from_bytes(os.urandom(8), "little") if seed is None else seed
-        return Episode(self, task, self._toolboxes[task.environment], seed, start)
-
-    def _replacement(self) -> Worker:
-        """A new worker; one that dies while it comes up gets a successor, up to a limit."""
-        failure: WorkerError | None = None
-        for _ in range(START_ATTEMPTS):
-            worker = Worker(self.config)
-            try:
-                protections = self._greet(worker)
-            except WorkerError as error:
-                failure = error
-                continue
-            if protections != self.protections:
-                logger.warning("the new worker runs behind other walls: %s", protections)
-            return worker
-        assert failure is not None
-        raise failure
-
-    def _pick_worker(self, task: str) -> Worker:
-        """The least busy, preferring one that has compiled the task; dead ones are replaced first."""
-        for position, worker in enumerate(self._workers):
-            if not worker.alive:
-                logger.warning("environment worker %d is gone; a new one takes its place", worker.process_id)
-                worker.close()
-                self._workers[position] = self._replacement()
-        fewest = min(worker.num_episodes for worker in self._workers)
-        return min(self._workers, key=lambda w: (w.num_episodes > fewest + 8, task not in w.known_tasks, w.num_episodes))
-
-    def _order(self, episode: Episode, worker: Worker, number: int) -> dict[str, Any]:
-        task = episode.task
-        order: dict[str, Any] = {"op": "start", "task": task.key, "seed": episode.seed, "start": episode.started_at}
-        order |= {"episode": number, "keep": task.key in self.pool}
-        if task.key not in worker.known_tasks:
-            environment = self.pool.environment(task.environment)
-            order["payload"] = {
-                "environment": environment.key,
-                "source": environment.source,
-                "class_name": environment.class_name,
-                "initial_state": json.dumps(task.initial_state),
-                "checks": [check.source for check in task.checks],
-            }
-        return order
+        return Episode(self._launcher, task, self._toolboxes[task.environment], self.counts, seed, start)

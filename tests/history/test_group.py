@@ -37,6 +37,16 @@ def test_timeout_and_truncated_keep_their_reward():
     assert (found.num_valid, found.mean) == (3, pytest.approx(2 / 3))
 
 
+@pytest.mark.parametrize(
+    ("settings", "left"),
+    [({"timeout_counts": False}, (1.0, 1.0)), ({"truncated_counts": False}, (0.0, 1.0)), ({"ddof": 0}, (0.0, 1.0, 1.0))],
+)
+def test_a_pool_may_rule_that_rollouts_cut_short_are_missing(settings, left):
+    given = record("a0", 0, 0.0, 1.0, 1.0, status=["timeout", "truncated", "ok"])
+    config = SchedulerConfig(**settings)
+    assert group_statistics(given, config) == group_statistics(record("a0", 0, *left), config)
+
+
 def test_fewer_than_two_valid_rollouts_are_no_evidence():
     assert group_statistics(record("a0", 0, 0.5)) == GroupStatistics(1, 0.5, None)
     assert group_statistics(record("a0", 0, None, 0.5, status=["aborted", "ok"])) == GroupStatistics(1, 0.5, None)

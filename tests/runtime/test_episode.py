@@ -86,6 +86,58 @@ def test_an_episode_has_a_limit_beside_that_of_its_calls():
         assert episode.status is Status.TIMEOUT
 
 
+SLOW_ONCE = """
+class Box:
+    def __init__(self, config):
+        self.count = 0
+    def wait(self):
+        import select
+        select.select([], [], [], 0.4)
+        self.count += 1
+        return "waited"
+    def spin(self):
+        while True:
+            pass
+"""
+
+
+def test_a_timeout_keeps_its_reward_even_where_earlier_calls_were_slow():
+    """The state before the call is built again by the same calls; what ended in time once is not held to the limit again."""
+    check = "def check_func(s):\n    return s['count'] == 2"
+    pool = one_task_pool(SLOW_ONCE, [tool("wait"), tool("spin")], [check])
+    with EnvironmentRuntime(pool, num_workers=1, call_seconds=0.6) as runtime, runtime.start("task", 0) as episode:
+        assert [episode.call("wait", {}).ok for _ in range(2)] == [True, True]
+        assert episode.call("spin", {}).outcome is Outcome.TIMEOUT
+        report = episode.score()
+        assert (report.reward, report.status) == (1.0, Status.TIMEOUT)
+
+
+def test_a_state_that_can_not_be_reached_again_is_missing_and_no_fault_of_the_checks():
+    """The process's own number is chance that no seed reaches."""
+    source = """
+import os
+class Box:
+    def __init__(self, config):
+        self.count = 0
+    def number(self):
+        return os.getpid()
+    def wait(self, number):
+        while os.getpid() != number:
+            pass
+    def spin(self):
+        while True:
+            pass
+"""
+    pool = one_task_pool(source, [tool("number"), tool("wait"), tool("spin")], ["def check_func(s): return True"] * 8)
+    with EnvironmentRuntime(pool, num_workers=1, call_seconds=0.3) as runtime, runtime.start("task", 0) as episode:
+        number = int(episode.call("number", {}).text)
+        assert episode.call("wait", {"number": number}, validate=False).ok
+        assert episode.call("spin", {}).outcome is Outcome.TIMEOUT
+        report = episode.score()
+        assert (report.reward, report.status, report.problems) == (None, Status.INFRA_ERROR, ())
+        assert "can't be reached again: it took longer" in episode.problem
+
+
 def test_cpu_seconds_are_limited_too():
     with EnvironmentRuntime(counter_pool(), num_workers=1, cpu_seconds=1, call_seconds=30) as runtime, runtime.start("task") as episode:
         assert episode.call("spin", {}).outcome is Outcome.TIMEOUT
@@ -175,7 +227,7 @@ def test_a_check_that_changes_the_state_is_reported_and_harms_no_other():
 
 
 def test_a_worker_killed_from_outside_is_replaced(runtime):
-    os.kill(runtime._workers[0].process_id, 9)
+    os.kill(runtime._launcher.workers[0].process_id, 9)
     time.sleep(0.1)
     with runtime.start("task") as episode:
         assert episode.call("add", {"amount": 1}).ok
@@ -184,6 +236,6 @@ def test_a_worker_killed_from_outside_is_replaced(runtime):
 def test_closing_leaves_no_process():
     runtime = EnvironmentRuntime(counter_pool(), num_workers=2)
     runtime.start_many(["task"] * 4)
-    folder = f"/proc/{runtime._workers[0].process_id}"
+    folder = f"/proc/{runtime._launcher.workers[0].process_id}"
     runtime.close()
     assert not os.path.exists(folder)

@@ -125,7 +125,7 @@ def test_hostile_code_harms_its_own_rollout_alone(name, body, outcome):
     check = "def check_func(s):\n    return s['count'] > 0"
     pool = one_task_pool(source_of(body), [tool("keep"), tool("attack")], [check])
     with EnvironmentRuntime(pool, num_workers=1, call_seconds=LIMIT) as runtime:
-        worker = runtime._workers[0].process_id
+        worker = runtime._launcher.workers[0].process_id
         with runtime.start("task") as neighbour, runtime.start("task") as hostile:
             observation = hostile.call("attack", {})
             assert observation.outcome is outcome
@@ -135,8 +135,8 @@ def test_hostile_code_harms_its_own_rollout_alone(name, body, outcome):
                 assert episode.call("keep", {}).text == KEPT
                 assert episode.score().reward == 0.0
         assert hostile.status is (Status.INFRA_ERROR if outcome is Outcome.DIED else Status.OK)
-        assert runtime._workers[0].process_id == worker
-        assert runtime._workers[0].alive
+        assert runtime._launcher.workers[0].process_id == worker
+        assert runtime._launcher.workers[0].alive
 
 
 @pytest.mark.parametrize(("name", "body"), [attack[:2] for attack in ATTACKS], ids=[name for name, _, _ in ATTACKS])
@@ -186,9 +186,11 @@ GOOD = "def check_func(s):\n    return s['count'] == 3"
 def test_hostile_check_is_not_passed_is_named_and_spares_the_others(source, kind):
     report, seconds, after = report_of([GOOD, source, GOOD], score_seconds=0.5, check_seconds=0.5)
     assert report.passed == (True, False, True)
-    assert report.reward == 2 / 3
     assert [(problem.check, problem.kind) for problem in report.problems] == [(1, kind)]
-    assert report.status is Status.OK
+    if kind == "never_ends":
+        assert (report.reward, report.status) == (None, Status.VERIFIER_ERROR), "it may be slow: no evidence about the policy"
+    else:
+        assert (report.reward, report.status) == (2 / 3, Status.OK)
     assert seconds < 4
     assert after == "{'count': 4}"
 

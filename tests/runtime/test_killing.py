@@ -36,7 +36,7 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         while not self.stop.wait(self.random.uniform(0.2, 1.8) * self.pause):
-            launchers = [worker.process_id for worker in list(self.runtime._workers)]
+            launchers = [worker.process_id for worker in list(self.runtime._launcher.workers)]
             workers = [child for launcher in launchers for child in descendants(launcher)[:1]]
             episodes = [process for worker in workers for process in descendants(worker)]
             kind = self.random.choice([launchers, workers, episodes, episodes])

@@ -110,7 +110,8 @@ def _inspect_task(episode: Episode) -> TaskReport:
         report.findings.append(Finding(Severity.WARNING, "injected_text", f"{place} {words}"))
     start, nothing = episode.score(), episode.score(empty=True)
     if start.reward is None:
-        report.findings.append(Finding(Severity.ERROR, "no_reward", episode.problem or "its checks hang or end the process"))
+        words = "; ".join(start.errors) or episode.problem
+        report.findings.append(Finding(Severity.ERROR, "no_reward", words))
         return report
     report.no_op_reward = start.reward
     report.pass_at_start, report.pass_on_empty_state = _passing(start), _passing(nothing)
