@@ -15,7 +15,7 @@ from envsched.history import group_statistics
 from envsched.pool import Pool
 from envsched.scheduler.recorded import RecordedScheduler
 from envsched.select import Quotas, recent_picks
-from envsched.select.ledger import FREE, Ledger
+from envsched.select.ledger import Ledger
 from envsched.types import Batch, Lane, Pick, Relaxation, RolloutRecord
 
 _GLANCE = 128  # tasks whose quotas are looked up at once
@@ -99,7 +99,7 @@ class RankedScheduler(RecordedScheduler):
         while len(ledger.rows) < config.batch_size:
             assert place < len(order), "the ledger promised a pick and none is left"
             rows = order[place : place + _GLANCE]
-            free = np.flatnonzero(ledger.verdict(rows) == FREE)
+            free = np.flatnonzero(ledger.free(rows))
             if len(free):
                 ledger.take(int(rows[free[0]]))
             place += int(free[0]) + 1 if len(free) else len(rows)  # what a quota refused once it refuses for the whole batch

@@ -190,6 +190,8 @@ def _count(value: Any, name: str, where: str) -> int:
 
 
 def _status(value: Any, rollout: int, where: str) -> Status:
+    if type(value) is Status:
+        return value
     try:
         return Status(value)
     except ValueError:

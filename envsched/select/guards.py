@@ -51,41 +51,43 @@ class LookAhead:
         self._next_slots = quotas.max_per_environment_window - recent.carried
         self._next_tasks = count(np.ones_like(masked) if quotas.filters else ~masked)
         self._next, self._free = self._account(*self._seats())
+        self._num_free = int(self._free.sum())
+        # [2, M], after one more pick of a task that then does not rest, or does: picks lost at the next step, and free ones now
+        self._cost, self._loss = (np.stack(part) for part in zip(*map(self._prices, (False, True)), strict=True))
         self._remaining = batch_size
         self._spent = 0
-        self._allowance = max(int(self._next.sum()) - batch_size, batch_size - int(self._free.sum()), 0)
+        self._allowance = max(int(self._next.sum()) - batch_size, batch_size - self._num_free, 0)
 
     def _seats(self) -> tuple[np.ndarray, ...]:
         return self._left, self._plain, self._resting, self._next_slots, self._next_tasks
 
     def _account(self, left, plain, resting, next_slots, next_tasks) -> tuple[np.ndarray, np.ndarray]:
         """Picks left at the next step, and picks of now that cost none of them."""
-        after = np.minimum(self._cap, np.minimum(next_slots, next_tasks)).clip(0)
+        after = np.maximum(0, np.minimum(self._cap, np.minimum(next_slots, next_tasks)))
         without_window = next_slots - after if self._in_window else left
         without_rest = plain + np.minimum(resting, next_tasks - after)
-        free = np.minimum(np.minimum(left, plain + resting), np.minimum(without_window, without_rest)).clip(0)
+        free = np.maximum(0, np.minimum(np.minimum(left, plain + resting), np.minimum(without_window, without_rest)))
         return after, free
 
-    def _after(self, e: np.ndarray, rests: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The account of environments e [n] after one more pick, of a task that then rests or not."""
-        return self._account(
+    def _prices(self, rests: bool, e: int | slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """What one more pick takes from the account of environments e, by the task's rest: next step's picks, free picks."""
+        after, free = self._account(
             self._left[e] - 1,
-            self._plain[e] - ~rests,
+            self._plain[e] - (not rests),
             self._resting[e] - rests,
             self._next_slots[e] - self._in_window,
             self._next_tasks[e] - rests,
         )
+        return self._next[e] - after, self._free[e] - free
 
     def allows(self, rows: np.ndarray) -> np.ndarray:
-        e = self._environment_of[rows]
-        after, free = self._after(e, self._rests_next[rows])
-        spent = self._spent + self._next[e] - after
-        free_in_all = self._free.sum() - self._free[e] + free
-        return spent + np.maximum(0, self._remaining - 1 - free_in_all) <= self._allowance
+        e, rests = self._environment_of[rows], self._rests_next[rows].astype(np.int64)
+        beyond_free = self._remaining - 1 - self._num_free + self._loss[rests, e]
+        return self._spent + self._cost[rests, e] + np.maximum(0, beyond_free) <= self._allowance
 
     def take(self, row: int) -> None:
         e, rests = self._environment_of[row], self._rests_next[row]
-        before = self._next[e]
+        before, free = self._next[e], self._free[e]
         self._left[e] -= 1
         self._plain[e] -= not rests
         self._resting[e] -= rests
@@ -93,7 +95,10 @@ class LookAhead:
         self._next_tasks[e] -= rests
         self._next[e], self._free[e] = self._account(*(seat[e] for seat in self._seats()))
         self._spent += before - self._next[e]
+        self._num_free += self._free[e] - free
         self._remaining -= 1
+        for kind in (False, True):
+            self._cost[int(kind), e], self._loss[int(kind), e] = self._prices(kind, e)
 
 
 class Overdraft:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from envsched.select.ledger import FREE, TAKEN, Ledger, names_of
+from envsched.select.ledger import Ledger, names_of
 from envsched.types import Lane
 
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]  # rows [a], rows [b] -> float64 [a, b] in [0, 1]
 NOVELTY_DIGITS = 6  # novelty is compared at this many digits: a backend's rounding noise decides nothing
-FIRST_SHORTLIST = 1024
+FIRST_SHORTLIST = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,14 @@ def fill_by_environment(
             if len(choices) == wanted:
                 break
             rows = np.arange(int(offsets[e]), int(offsets[e + 1]))
-            verdicts = ledger.verdict(rows)
-            if not (verdicts == FREE).any():
-                bound |= names_of(verdicts)
+            free = ledger.free(rows)
+            shut = rows[~free & ~ledger.taken[rows]]
+            if not free.any():
+                bound |= names_of(ledger.verdict(shut))
                 continue
-            row = int(choose(rows[verdicts == FREE]))
-            shut = (verdicts != FREE) & (verdicts != TAKEN)
-            bound |= names_of(verdicts[shut][ahead(rows[shut], row)])
+            row = int(choose(rows[free]))
+            if len(shut):
+                bound |= names_of(ledger.verdict(shut[ahead(shut, row)]))
             ledger.take(row)
             choices.append(Choice(row, lane, bound_by=tuple(sorted(bound))))
             bound = set()
@@ -167,8 +168,8 @@ def exploit(
     closeness = _closeness_to_batch(rows, ledger.rows, penalty, similarity)
     while len(choices) < wanted:
         worth = bounds[rows] - penalty * closeness
-        verdicts = ledger.verdict(rows)
-        best = _best(worth, variance[rows], rows, verdicts == FREE)
+        free = ledger.free(rows)
+        best = _best(worth, variance[rows], rows, free)
         if best is None or worth[best] <= ceiling:
             assert ceiling > -np.inf, "the ledger promised a pick and none is left"
             size *= 2
@@ -176,8 +177,8 @@ def exploit(
             closeness = _closeness_to_batch(rows, ledger.rows, penalty, similarity)
             continue
         row = int(rows[best])
-        better = (worth > worth[best]) & (verdicts != TAKEN)
-        bound_by = tuple(sorted(names_of(verdicts[better])))
+        better = rows[~free & (worth > worth[best])]
+        bound_by = tuple(sorted(names_of(ledger.verdict(better))))
         choices.append(Choice(row, Lane.EXPLOITATION, float(discount[row]), float(penalty * closeness[best]), bound_by))
         ledger.take(row)
         closeness = np.maximum(closeness, _closeness_to_batch(rows, [row], penalty, similarity))

@@ -42,17 +42,21 @@ class Ledger:
         self.taken = np.zeros(len(environment_of), dtype=bool)
         self.rows: list[int] = []
 
+    def free(self, rows: np.ndarray) -> np.ndarray:
+        """May each row [n] be the next pick? bool [n]."""
+        e, limits = self.environment_of[rows], self.relaxed_quotas
+        count, window = self._count, self._count + self._recent.window
+        has_room = (count < limits.max_per_environment) & (window < limits.max_per_environment_window)
+        return self._open[rows] & ~self.taken[rows] & has_room[e] & self._guard.allows(rows)
+
     def verdict(self, rows: np.ndarray) -> np.ndarray:
         """FREE, TAKEN, or the quota that shuts a task out, int8 [n] for rows [n]."""
         e = self.environment_of[rows]
         count, window = self._count[e], self._count[e] + self._recent.window[e]
-        limits = self.relaxed_quotas
-        allowed = self._open[rows] & (count < limits.max_per_environment) & (window < limits.max_per_environment_window)
-        allowed &= self._guard.allows(rows)
         reason = np.select(
             [
                 self.taken[rows],
-                allowed,
+                self.free(rows),
                 self._masked[rows],
                 self._recent.streak[rows] >= self._quotas.max_consecutive,
                 window >= self._quotas.max_per_environment_window,
@@ -64,8 +68,8 @@ class Ledger:
         return reason.astype(np.int8)
 
     def take(self, row: int) -> None:
-        """Book a pick that ``verdict`` calls FREE."""
-        assert self.verdict(np.array([row]))[0] == FREE, f"row {row} may not be picked"
+        """Book a pick that is free."""
+        assert self.free(np.array([row]))[0], f"row {row} may not be picked"
         self._guard.take(row)
         self._count[self.environment_of[row]] += 1
         self.taken[row] = True
