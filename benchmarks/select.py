@@ -19,9 +19,8 @@ def measure(arguments: Namespace) -> Figures:
     generator = np.random.default_rng(0)
     offsets = offsets_of(arguments.tasks, arguments.environments, generator)
     vectors = cross_vectors(arguments.tasks, 128, generator)
-    pool = LargePool(
-        SimpleNamespace(within=vectors, cross=vectors), offsets, random_lists(offsets, 1, 1, generator), SchedulerConfig(coverage_share=0.0)
-    )
+    carriers = random_lists(offsets, 1, 1, generator).carriers()
+    pool = LargePool(SimpleNamespace(within=vectors, cross=vectors), offsets, carriers, SchedulerConfig(coverage_share=0.0))
     pool.observe(0, generator.choice(arguments.tasks, 64, replace=False), generator.random((64, 8)))
     pool.predict(1)
     bounds = {

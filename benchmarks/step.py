@@ -34,7 +34,7 @@ class World:
             within=within_vectors(self.offsets, num_features, self.generator), cross=cross_vectors(num_tasks, num_features, self.generator)
         )
         self.lists: StaticLists = random_lists(self.offsets, 6, 12, self.generator)
-        self.pool = LargePool(vectors, self.offsets, self.lists, SchedulerConfig())
+        self.pool = LargePool(vectors, self.offsets, self.lists.carriers(), SchedulerConfig())
         self.solved = solve_rates(self.offsets, self.generator)
         self.step, self.certified = 0, 0
         self.selection = self.pool.select(0)
@@ -146,8 +146,8 @@ def _scatter(world: World, arguments: Namespace) -> Figures:
                 one.generator.choice(num_tasks, 64, replace=False) if num_tasks < 100_000 else one.generator.integers(num_tasks, size=64)
             )
             mass = one.generator.random(64)
-            for relation, name in enumerate(("within", "cross")):
-                native.scatter(sums[id(one)], peaks[id(one)], one.pool.evidence.reversed[name], relation, source, mass, mass)
+            for carrier in one.pool.evidence.carriers:
+                native.scatter(sums[id(one)], peaks[id(one)], carrier.reversed, carrier.relation, source, mass, mass)
 
         return run
 

@@ -52,6 +52,10 @@ class SchedulerConfig(Section):
         "static: neighbours among all tasks; kernel: the cross relation streams to all tasks; "
         "auto: incremental_exact up to 250,000 tasks, kernel above",
     )
+    build_seconds: float = Field(
+        default=1800, ge=0, description="longest exact search for cross-environment neighbours among all tasks; beyond it, approximate"
+    )
+    build_recall: float = Field(default=0.95, gt=0, le=1, description="share of true neighbours that an approximate search must find")
     prior_variance: float | None = Field(
         default=None, ge=0, description="variance before any evidence; none: a twelfth of the squared reward range"
     )

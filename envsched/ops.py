@@ -9,6 +9,7 @@ Letters: N tasks, M environments, D features, K slots.
 import importlib.util
 import logging
 import os
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -103,12 +104,22 @@ def cross_lists(
         targets: rows int64 [T]; none: all.
     """
     targets = np.arange(len(vectors)) if targets is None else targets
-    if has_int8() and num_slots > 0:
-        sizes = np.diff(offsets)
-        start, stop = np.repeat(offsets[:-1], sizes), np.repeat(offsets[1:], sizes)
-        row, weight = native.cross(native.Quantised(vectors, num_threads()), start, stop, targets, num_slots, num_threads())
+    return cross_search(vectors, offsets, num_slots)(targets)
+
+
+def cross_search(vectors: np.ndarray, offsets: np.ndarray, num_slots: int) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """``cross_lists`` with the vectors prepared once: a function of the targets."""
+    if not has_int8() or not num_slots:
+        return lambda targets: reference.cross_lists(vectors, offsets, num_slots, targets)
+    sizes = np.diff(offsets)
+    start, stop = np.repeat(offsets[:-1], sizes), np.repeat(offsets[1:], sizes)
+    codes = native.Quantised(vectors, num_threads())
+
+    def search(targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        row, weight = native.cross(codes, start, stop, targets, num_slots, num_threads())
         return row.astype(np.int32), weight.astype(np.float32)
-    return reference.cross_lists(vectors, offsets, num_slots, targets)
+
+    return search
 
 
 def reverse_lists(row: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -117,6 +117,7 @@ class Batch:
     step: int
     picks: tuple[Pick, ...]
     relaxed: tuple[Relaxation, ...] = ()
+    gap: float = 0.0  # of scores: what a pick may have lost to tasks that were not looked at; 0: certified that nothing
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -132,6 +133,7 @@ class Manifest:
     seed: int
     version: str
     scheduler: str = "envsched"
+    graph: Mapping[str, Any] = field(default_factory=dict)  # mode, and what its lists may lack (ObservedGraph.header)
 
 
 @runtime_checkable

@@ -15,7 +15,8 @@ def make_manifest(batch: Batch, scheduler: Scheduler) -> Manifest:
     """The batch with what it follows from, as far as the scheduler knows it (one with the five verbs alone has no digests)."""
     digests = scheduler.digests(batch.step) if hasattr(scheduler, "digests") else {}
     name = getattr(scheduler, "name", type(scheduler).__name__)
-    return Manifest(batch, digests, int(getattr(scheduler, "seed", 0)), envsched.__version__, name)
+    graph = getattr(scheduler, "graph_header", {})
+    return Manifest(batch, digests, int(getattr(scheduler, "seed", 0)), envsched.__version__, name, graph)
 
 
 def manifest_to_mapping(manifest: Manifest) -> dict[str, Any]:
@@ -27,6 +28,8 @@ def manifest_to_mapping(manifest: Manifest) -> dict[str, Any]:
         "seed": manifest.seed,
         "version": manifest.version,
         "digests": dict(manifest.digests),
+        "graph": dict(manifest.graph),
+        "gap": batch.gap,
         "relaxed": [asdict(relaxation) for relaxation in batch.relaxed],
         "picks": [_pick(pick) for pick in batch.picks],
     }
@@ -56,7 +59,8 @@ def read_manifest(path: Path | str) -> Manifest:
             Pick(p["task"], p["environment"], Lane(p["lane"]), p["score"], dict(p["terms"]), tuple(p["bound_by"])) for p in value["picks"]
         )
         relaxed = tuple(Relaxation(r["quota"], r["reason"]) for r in value["relaxed"])
-        return Manifest(Batch(value["step"], picks, relaxed), dict(value["digests"]), value["seed"], value["version"], value["scheduler"])
+        batch = Batch(value["step"], picks, relaxed, value["gap"])
+        return Manifest(batch, dict(value["digests"]), value["seed"], value["version"], value["scheduler"], dict(value["graph"]))
     except (KeyError, TypeError, ValueError) as error:
         raise AuditError(f"{path} is no manifest: {type(error).__name__} {error}; restore it from the run") from None
 

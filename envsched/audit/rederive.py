@@ -141,6 +141,10 @@ def _compare(written: Manifest, derived: Manifest) -> None:
             has, gives = getattr(old, name), getattr(new, name)
             if not _same(has, gives):
                 raise AuditError(f"pick {position} differs in {name}: the manifest has {has!r}, derived is {gives!r}{version}")
+    if written.graph != derived.graph:
+        raise AuditError(f"the manifest has the graph {dict(written.graph)}, derived is {dict(derived.graph)}{version}")
+    if not _same(written.batch.gap, derived.batch.gap):
+        raise AuditError(f"the manifest has gap {written.batch.gap!r}, derived is {derived.batch.gap!r}{version}")
     if written.batch.relaxed != derived.batch.relaxed:
         raise AuditError(f"the manifest has relaxations {written.batch.relaxed}, derived are {derived.batch.relaxed}{version}")
 

@@ -39,6 +39,34 @@ def nearest(queries: np.ndarray, sources: np.ndarray, num_neighbours: int) -> tu
     return faiss.knn(queries, sources, num_neighbours, metric=faiss.METRIC_INNER_PRODUCT)
 
 
+class Cells:
+    """Approximate search: sources in cells (FAISS IVF), of which a query visits a few. On a GPU where FAISS has one, through cuVS
+    where it was built with it.
+
+    Args:
+        sources: float32 [S, D].
+        num_cells: at most S.
+    """
+
+    def __init__(self, sources: np.ndarray, num_cells: int) -> None:
+        faiss = load_faiss()
+        sources = np.ascontiguousarray(sources)
+        self.num_cells = num_cells
+        self._index = faiss.IndexIVFFlat(faiss.IndexFlatIP(sources.shape[1]), sources.shape[1], num_cells, faiss.METRIC_INNER_PRODUCT)
+        self._index.cp.min_points_per_centroid = 1  # a small pool is no reason for a warning
+        if num_gpus():
+            options = faiss.GpuClonerOptions()
+            options.use_cuvs = hasattr(faiss, "GpuIndexCagra")
+            self._index = faiss.index_cpu_to_gpu(_resources(), 0, self._index, options)
+        self._index.train(sources)
+        self._index.add(sources)
+
+    def search(self, queries: np.ndarray, num_neighbours: int, num_visited: int) -> tuple[np.ndarray, np.ndarray]:
+        """As ``nearest``, from the ``num_visited`` cells nearest to each query; position -1 where they hold too few."""
+        self._index.nprobe = num_visited
+        return self._index.search(np.ascontiguousarray(queries), num_neighbours)
+
+
 def num_gpus() -> int:
     """GPUs that the installed FAISS can use; 0 with faiss-cpu."""
     faiss = load_faiss()

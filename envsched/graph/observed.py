@@ -6,7 +6,7 @@ tasks were observed, and how many at a time, leaves no trace.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -34,7 +34,11 @@ class ObservedGraph:
         environment_of: int64 [N], ascending.
         num_within: slots for neighbours of the same environment.
         num_cross: slots for neighbours of other environments.
+
+    ``header`` says how the lists were made; it stands in saved graphs and in manifests. ``exact``: they are METHOD's.
     """
+
+    mode: ClassVar[str] = "incremental_exact"
 
     def __init__(self, features: Features, environment_of: np.ndarray, num_within: int = 6, num_cross: int = 12) -> None:
         self.features = features
@@ -43,6 +47,7 @@ class ObservedGraph:
         assert len(features) == len(self.environment_of), "features and environment_of must have one row a task"
         assert np.all(np.diff(self.environment_of) >= 0), "tasks must be laid out by environment"
         self.digest = digest("envsched graph 1", features.digest, self.environment_of.tobytes(), f"{num_within},{num_cross}")
+        self.header: dict[str, Any] = {"mode": self.mode, "exact": True}
         self._codes = native.Quantised(features.cross, ops.num_threads()) if ops.has_int8() and len(features) >= _SIEVE_FROM else None
         self.reset()
 
@@ -109,7 +114,7 @@ class ObservedGraph:
 
     def save(self, path: Path | str) -> None:
         """Write observed set, lists and fingerprint, whole or not at all."""
-        write_graph(path, self._fingerprint(), self.observed, self._within, self._cross)
+        write_graph(path, self._fingerprint(), self.header, self.observed, self._within, self._cross)
 
     @classmethod
     def load(
@@ -161,6 +166,8 @@ class ObservedGraph:
 
 class RebuiltGraph(ObservedGraph):
     """The same graph with its lists made from scratch at every change: the reference of ``graph_mode: exact``."""
+
+    mode = "exact"
 
     def observe(self, rows: Sequence[int] | np.ndarray) -> None:
         """Take in tasks with their first variance evidence, and build all lists again through FAISS."""

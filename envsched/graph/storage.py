@@ -16,12 +16,17 @@ _ARRAYS = ("observed", "within_source", "within_weight", "cross_source", "cross_
 
 
 def write_graph(
-    path: Path | str, fingerprint: Mapping[str, Any], observed: np.ndarray, within: NeighbourLists, cross: NeighbourLists
+    path: Path | str,
+    fingerprint: Mapping[str, Any],
+    about: Mapping[str, Any],
+    observed: np.ndarray,
+    within: NeighbourLists,
+    cross: NeighbourLists,
 ) -> None:
-    """Write one ``.npz`` file, whole or not at all; ``fingerprint`` names what the lists depend on."""
+    """Write one ``.npz`` file, whole or not at all; ``fingerprint`` names what the lists depend on, ``about`` how they were made."""
     values = (observed, within.source, within.weight, cross.source, cross.weight)
     arrays = dict(zip(_ARRAYS, values, strict=True))
-    write_arrays(path, {"format": _FORMAT, **fingerprint, "content": _content(arrays)}, arrays)
+    write_arrays(path, {"format": _FORMAT, **fingerprint, "about": dict(about), "content": _content(arrays)}, arrays)
 
 
 def read_graph(path: Path | str, fingerprint: Mapping[str, Any]) -> tuple[np.ndarray, NeighbourLists, NeighbourLists]:

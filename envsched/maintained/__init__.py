@@ -1,7 +1,21 @@
 """Large pools: what neighbours say is kept up to date instead of propagated, and a step costs little more than reading it once."""
 
+from envsched.maintained.carriers import Carrier, Carriers, Stream
 from envsched.maintained.follower import Follower
-from envsched.maintained.lists import StaticGraph, StaticLists, Stream, build_lists, build_stream
+from envsched.maintained.lists import StaticGraph, StaticLists, build_lists, build_stream
+from envsched.maintained.modes import BUILDERS
 from envsched.maintained.pool import LargePool, Selection
 
-__all__ = ["Follower", "LargePool", "Selection", "StaticGraph", "StaticLists", "Stream", "build_lists", "build_stream"]
+__all__ = [
+    "BUILDERS",
+    "Carrier",
+    "Carriers",
+    "Follower",
+    "LargePool",
+    "Selection",
+    "StaticGraph",
+    "StaticLists",
+    "Stream",
+    "build_lists",
+    "build_stream",
+]

@@ -3,8 +3,8 @@
 A visit weighs 2^-((t - p) / h) at step t, p the version of the policy that made it. Times 2^(t / h - base) that is a constant,
 so sums over neighbours need no decay: they change only where evidence changes. ``base`` grows by whole numbers, which
 scales float32 sums by exact powers of two. For ``envsched`` a source counts c = min(1, decayed groups): as long as its
-groups exceed 1 it is scattered again each step, and there are at most as many such sources as live groups. Where the cross
-relation streams to all tasks that would cost too much: there a source counts the decayed weight of its last visit, which
+groups exceed 1 it is scattered again each step, and there are at most as many such sources as live groups. Where a carrier
+reaches far more tasks than a list that would cost too much: there a source counts the decayed weight of its last visit, which
 METHOD section 12 allows.
 
 Letters: N tasks, M environments, S visited tasks, h half-life, p policy version, t step now, c what a source counts.
@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from envsched import ops
 from envsched.config import SchedulerConfig
 from envsched.history.statistics import MAX_HALF_LIVES
-from envsched.maintained.lists import StaticLists, Stream
+from envsched.maintained.carriers import Carriers, Gifts
 from envsched.predict.predictor import largest_variance
 from kernels import native
 
@@ -33,18 +32,17 @@ class Evidence:
     """State of a large pool at one step.
 
     Args:
-        lists: neighbours of both relations.
+        carriers: of each relation.
         offsets: rows of each environment, int64 [M + 1].
         config: estimator, half-lives, shrinkages, relations.
-        stream: takes the place of the cross lists.
     """
 
-    def __init__(self, lists: StaticLists, offsets: np.ndarray, config: SchedulerConfig, stream: Stream | None = None) -> None:
+    def __init__(self, carriers: Carriers, offsets: np.ndarray, config: SchedulerConfig) -> None:
         num_tasks, num_environments = int(offsets[-1]), len(offsets) - 1
         self.config = config
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        self.stream = stream if "cross" in config.relations else None
-        self.reversed = {name: lists.reversed(name) for name in config.relations if name == "within" or self.stream is None}
+        self.carriers = [carrier.fresh() for name, carrier in carriers.items() if name in config.relations]
+        self._by_last_visit = any(carrier.by_last_visit for carrier in self.carriers)
         self.sums = np.zeros((num_tasks, 4), np.float32)
         self.peak = np.zeros(-(-num_tasks // native.BLOCK_ROWS), np.float32)
         self.slot_of = np.full(num_tasks, -1, np.int32)
@@ -162,7 +160,7 @@ class Evidence:
         if self.config.estimator == "paper":
             mass, value = s["mass"][slot] * lift, s["value"][slot] * lift
             settled = np.ones(len(slot), dtype=bool)
-        elif self.stream is not None:
+        elif self._by_last_visit:
             mass, settled = lift, np.ones(len(slot), dtype=bool)
             value = mass * s["value"][slot] / s["mass"][slot]
         else:
@@ -173,28 +171,21 @@ class Evidence:
         more_mass, more_value = mass - s["given_mass"][slot], value - s["given_value"][slot]
         s["given_mass"][slot], s["given_value"][slot] = mass, value
         self._changed = slot[~settled]
-        source = s["row"][slot].astype(np.int64)
-        if self.stream is not None:
-            e = s["environment"][slot]
-            start, stop = self.offsets[e], self.offsets[e + 1]
-            native.stream(
-                self.stream.codes, source, more_mass, more_value, start, stop, self.stream.floor, self.sums, self.peak, ops.num_threads()
-            )
-        return sum(
-            native.scatter(self.sums, self.peak, self.reversed[name], relation, source, more_mass, more_value)
-            for relation, name in enumerate(("within", "cross"))
-            if name in self.reversed
-        )
+        e = s["environment"][slot]
+        gifts = Gifts(s["row"][slot].astype(np.int64), slot, self.offsets[e], self.offsets[e + 1], mass, value, more_mass, more_value)
+        return sum(carrier.carry(gifts, self.sums, self.peak) for carrier in self.carriers)
 
     def _rebase(self) -> None:
         exponent = self.step / self.config.half_life - self.base
         if exponent > _REBASE:
-            shift = np.floor(exponent)
+            shift = 2 * int(exponent // 2)
             self.base += shift
             self.sums *= np.float32(2.0**-shift)
             self.peak *= np.float32(2.0**-shift)
             for name in ("given_mass", "given_value"):
                 self.slots[name] *= 2.0**-shift
+            for carrier in self.carriers:
+                carrier.rescale(shift)
 
     def _lay_out(self) -> native.State:
         """The same arrays as the native operations see them."""

@@ -7,8 +7,9 @@ import numpy as np
 
 from envsched.config import SchedulerConfig
 from envsched.features import Features
+from envsched.files import digest
 from envsched.history import History
-from envsched.maintained.lists import build_lists, build_stream
+from envsched.maintained.modes import BUILDERS
 from envsched.maintained.pool import LargePool, Selection
 from envsched.pool import Pool
 from envsched.types import Batch, Pick
@@ -27,14 +28,14 @@ class Follower:
         pool: N tasks.
         features: of this pool.
         config: as for any scheduler.
-        streams: the cross relation streams to all tasks (``graph_mode: kernel``) instead of following lists (``static``).
+        mode: a name of ``BUILDERS``.
     """
 
-    def __init__(self, pool: Pool, features: Features, config: SchedulerConfig, streams: bool) -> None:
+    def __init__(self, pool: Pool, features: Features, config: SchedulerConfig, mode: str) -> None:
         self.pool, self.features, self.config = pool, features, config
-        self._lists = build_lists(features, pool.offsets, config.num_within, 0 if streams else config.num_cross)
-        self._stream = build_stream(features, pool.offsets) if streams else None
-        self.digest = self._stream.digest if self._stream else self._lists.digest
+        self._carriers = BUILDERS[mode](features, pool.offsets, config)
+        self.digest = digest("envsched sums 1", mode, *(f"{name} {carrier.digest}" for name, carrier in self._carriers.items()))
+        self.header = {"mode": mode, "exact": False} | {name: dict(carrier.about) for name, carrier in self._carriers.items()}
         self._large: LargePool | None = None
 
     def choose(self, step: int, history: History, seed: int) -> Batch:
@@ -51,7 +52,7 @@ class Follower:
         known = self._large is not None and seed == self._seed and step >= self._frontier
         if not known or history.digest_before(self._frontier) != self._replayed:
             self._large, self._frontier, self._seed = (
-                LargePool(self.features, self.pool.offsets, self._lists, self.config, seed, self._stream),
+                LargePool(self.features, self.pool.offsets, self._carriers, self.config, seed),
                 0,
                 seed,
             )
@@ -78,4 +79,4 @@ class Follower:
                 "penalty": float(selection.penalty[i]),
             }
             picks.append(Pick(task.key, task.environment, lane, float(score[i]), named))
-        return Batch(step, tuple(picks), selection.relaxed)
+        return Batch(step, tuple(picks), selection.relaxed, max(0.0, selection.gap))

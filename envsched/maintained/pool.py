@@ -12,8 +12,8 @@ from envsched import ops
 from envsched.config import SchedulerConfig
 from envsched.features import Features
 from envsched.graph.similarity import pair_products, products
+from envsched.maintained.carriers import Carriers
 from envsched.maintained.evidence import Evidence
-from envsched.maintained.lists import StaticLists, Stream
 from envsched.maintained.pairs import Pairs
 from envsched.predict.calibration import Calibration
 from envsched.select import Candidates, Draws, Mix, Quotas, Recent, compose
@@ -49,25 +49,23 @@ class LargePool:
     Args:
         features: N rows; the penalty's similarities come from here.
         offsets: rows of each environment, int64 [M + 1].
-        lists: neighbours of both relations.
+        carriers: of each relation; what tells one graph mode from another.
         config: as for any scheduler.
         seed: of the run.
-        stream: takes the place of the cross lists.
     """
 
     def __init__(
         self,
         features: Features,
         offsets: np.ndarray,
-        lists: StaticLists,
+        carriers: Carriers,
         config: SchedulerConfig,
         seed: int = 0,
-        stream: Stream | None = None,
     ) -> None:
         self.features = features
         self.config = config
         self.seed = seed
-        self.evidence = Evidence(lists, offsets, config, stream)
+        self.evidence = Evidence(carriers, offsets, config)
         self.pairs = Pairs(config, self.evidence.state.max_variance)
         self._visited: deque[tuple[int, np.ndarray]] = deque()  # steps still in a window or a streak
         self._threshold = 0.0

@@ -80,6 +80,11 @@ class EnvScheduler(RecordedScheduler):
         made_from = self._large or self._graph
         return super().digests(step) | {"features": made_from.features.digest, "graph": made_from.digest}
 
+    @property
+    def graph_header(self) -> Mapping[str, Any]:
+        """Mode of the graph and what its lists may lack, as manifests and graph files say it."""
+        return (self._large or self._graph).header
+
     def _follow_history(self) -> None:
         if not self._large:
             self._forecast = Forecast(self._predictor, self.history, self._graph, self.config)
@@ -136,7 +141,7 @@ def _keep_graph(pool: Pool, features: Features, config: SchedulerConfig) -> tupl
     if mode == "kernel":
         ops.require_native("graph_mode kernel")
     if mode == "kernel" or (mode == "static" and ops.backend() == "native"):
-        return Follower(pool, features, config, streams=mode == "kernel"), None
+        return Follower(pool, features, config, mode), None
     kind = {"exact": RebuiltGraph, "incremental_exact": ObservedGraph, "static": StaticGraph}[mode]
     return None, kind(features, pool.environment_of, *slots)
 

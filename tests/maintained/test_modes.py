@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from envsched import ops
+from envsched.audit import make_manifest
 from envsched.config import FeatureConfig, SchedulerConfig
 from envsched.features import build_features
 from envsched.graph import resolve_mode
@@ -101,3 +102,25 @@ def test_the_automatic_choice_goes_by_size():
     assert [resolve_mode("auto", n) for n in (62, 250_000)] == ["incremental_exact"] * 2
     assert resolve_mode("auto", 250_001) == ("kernel" if ops.has_int8() else "incremental_exact")
     assert resolve_mode("exact", 10**9) == "exact"
+
+
+MODES = ["exact", "incremental_exact", "static", pytest.param("kernel", marks=needs_native)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_manifest_says_how_the_graph_was_made(world, mode):
+    pool, features = world
+    scheduler = EnvScheduler(pool, config_of(mode), 0, features)
+    manifest = make_manifest(scheduler.select(0), scheduler)
+    assert manifest.graph["mode"] == mode
+    assert manifest.graph["exact"] == (mode in ("exact", "incremental_exact"))
+    if mode == "static":
+        classes = len(np.unique(features.cross, axis=0))
+        assert manifest.graph["cross"] == {"carried": "lists", "classes": classes, "recall": 1.0, "certified": 1.0}
+
+
+def test_approximate_lists_are_told_in_log_and_manifest(world, caplog):
+    pool, features = world
+    scheduler = EnvScheduler(pool, config_of("static", build_seconds=0, build_recall=0.9), 0, features)
+    assert "cross-environment lists are approximate" in caplog.text
+    assert 0.9 <= make_manifest(scheduler.select(0), scheduler).graph["cross"]["recall"] <= 1

@@ -44,7 +44,7 @@ def large_pool(sizes, config, seed=0, **world):
     features, environment_of = make_world(sizes, seed, **world)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     lists = build_lists(features, offsets, config.num_within, config.num_cross)
-    return LargePool(features, offsets, lists, config, seed), environment_of
+    return LargePool(features, offsets, lists.carriers(), config, seed), environment_of
 
 
 @pytest.mark.parametrize("estimator", ["envsched", "paper"])
@@ -133,7 +133,7 @@ def test_all_tied_gives_a_batch_and_says_that_it_is_not_certified():
     nobody, nothing = np.full((sum(sizes), 1), -1, np.int32), np.zeros((sum(sizes), 1), np.float32)
     lists = StaticLists(nobody, nothing, nobody, nothing, "no neighbours")
     config = SchedulerConfig(graph_shrinkage=1e12)
-    pool = LargePool(Features(vectors, vectors), offsets, lists, config)
+    pool = LargePool(Features(vectors, vectors), offsets, lists.carriers(), config)
     first = pool.select(0)
     pool.observe(0, first.rows, np.zeros((64, 8)))
     made = pool.select(1)
@@ -148,7 +148,8 @@ def test_streaming_equals_brute_force():
     features, environment_of = make_world(sizes, num_archetypes=40)
     offsets = np.arange(12) * 9
     stream = build_stream(features, offsets)
-    pool = LargePool(features, offsets, build_lists(features, offsets, 3, 0), config, stream=stream)
+    carriers = {"within": build_lists(features, offsets, 3, 0).carrier("within"), "cross": stream}
+    pool = LargePool(features, offsets, carriers, config)
     generator = np.random.default_rng(0)
     last, mean = np.full(99, -np.inf), [[] for _ in range(99)]
     for step in range(40):
