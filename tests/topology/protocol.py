@@ -34,11 +34,10 @@ def good_answer(body: dict[str, Any], **changes: Any) -> str:
     """An answer that fits the question: as many checks as it names."""
     question = next(message["content"] for message in body["messages"] if message["role"] == "user")
     checks = int(re.search(r"^## Checks \((\d+)\)$", question, re.MULTILINE)[1])
-    reward = dict.fromkeys(("presence", "absence", "count", "relation", "other", "negative", "initial"), 0)
     return json.dumps(
         {
             "execution": {"phases": ["look_up", "update"], "reads": 2, "writes": 1, "depth": 2, "entities": 1, "discovery": "some"},
-            "reward": {**reward, "equality": checks, "grading": "partial", **changes},
+            "reward": {"checks": ["equality"] * checks, "negative": 0, "initial": 0, "grading": "partial", **changes},
         }
     )
 

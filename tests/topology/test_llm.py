@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -16,11 +17,12 @@ from envsched.errors import StateError
 from envsched.pool import Pool
 from envsched.topology import extract_static, read_topologies
 from envsched.topology.llm import LLMConfig, estimate_llm, extract_llm
-from envsched.topology.llm.answer import AnswerError, read_answer
+from envsched.topology.llm.answer import AnswerError, answer_schema, read_answer
 from envsched.topology.llm.endpoint import EndpointError
 from envsched.topology.schema import Part
 from envsched.types import Check, Environment, Task
 
+from .endpoint import check_endpoint
 from .protocol import Say, good_answer, serving
 
 KEY = "sk-a-secret-that-must-not-be-seen"
@@ -245,7 +247,7 @@ def test_an_unreachable_endpoint_is_named(pool, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    with pytest.raises(EndpointError, match=r"can't be reached: 2 attempts failed"):
+    with pytest.raises(EndpointError, match=r"can't be reached: 2 attempts failed.*0 of 12 tasks are answered and kept"):
         extract_llm(pool, LLMConfig("m", tmp_path / "cache", url, attempts=2), KEY)
 
 
@@ -263,6 +265,30 @@ def test_the_key_is_in_no_file(pool, tmp_path):
         _, report = extract_llm(pool, config(server, tmp_path), KEY)
     assert "your key is ***" in report.failures["t07"]
     assert all(KEY not in path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("num_checks", [0, 1, 2, 28])
+def test_whatever_fits_the_schema_is_a_record(num_checks):
+    generator = random.Random(num_checks)
+    for _ in range(50):
+        content = something_of(answer_schema(num_checks), generator)
+        topology = read_answer(json.dumps(content), num_checks, None)
+        assert topology.reward.checks == num_checks
+        assert topology.reward.absence == content["reward"]["checks"].count("absence")
+
+
+def something_of(schema: dict, generator: random.Random):
+    """A random value that fits a schema of the few words that the answer's has."""
+    match schema:
+        case {"enum": values}:
+            return generator.choice(values)
+        case {"type": "object", "properties": properties}:
+            return {name: something_of(inner, generator) for name, inner in properties.items()}
+        case {"type": "array", "items": items, "maxItems": most}:
+            return [something_of(items, generator) for _ in range(generator.randint(schema.get("minItems", 0), most))]
+        case {"type": "integer", "minimum": least, "maximum": most}:
+            return generator.randint(least, most)
+    raise AssertionError(schema)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +315,7 @@ def test_trailing_commas_and_repeated_phases_are_mended_and_wrong_sums_are_not()
     text = good_answer({"messages": [{"role": "user", "content": "## Checks (2)"}]})
     text = text.replace('["look_up", "update"]', '["look_up", "look_up", "update",]')
     assert [phase.value for phase in read_answer(text, 2, None).execution.phases] == ["look_up", "update"]
-    with pytest.raises(AnswerError, match="add up to 2, but there are 3 checks"):
+    with pytest.raises(AnswerError, match="holds 2 kinds, but there are 3 checks"):
         read_answer(text, 3, None)
 
 
@@ -345,13 +371,8 @@ def test_five_kills_ask_no_more_than_one_clean_run(tmp_path):
 
 @pytest.mark.slow
 def test_a_real_endpoint(tmp_path):
-    """Any endpoint, vLLM's own server among them: name it by ENVSCHED_TEST_BASE_URL and ENVSCHED_TEST_MODEL."""
+    """Any endpoint; name it by ENVSCHED_TEST_BASE_URL and ENVSCHED_TEST_MODEL. tests/vllm asks vLLM's own server in the same way."""
     url, model = os.environ.get("ENVSCHED_TEST_BASE_URL"), os.environ.get("ENVSCHED_TEST_MODEL")
     if not url or not model:
         pytest.skip("ENVSCHED_TEST_BASE_URL and ENVSCHED_TEST_MODEL name no endpoint to ask")
-    pool = Pool.bundled()
-    some = Pool(pool.environments, pool.tasks[:4])
-    topologies, report = extract_llm(some, LLMConfig(model, tmp_path / "cache", url), os.environ.get("ENVSCHED_TEST_KEY", "none"))
-    assert len(topologies) == 4
-    assert report.asked + len(report.failures) == 4
-    assert report.asked > 0, report.failures
+    check_endpoint(url, model, os.environ.get("ENVSCHED_TEST_KEY", "none"), tmp_path)

@@ -7,32 +7,43 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from envsched.topology.schema import CheckKind, Execution, Phase, Reward, Topology
+from envsched.topology.schema import MAX_PHASES, CheckKind, Execution, Phase, Reward, Topology
 from envsched.topology.store import problems
 
-_NUMBER = {"type": "integer", "minimum": 0}
-_COUNTS = [*(kind.value for kind in CheckKind), "negative", "initial"]
+MOST = 999  # of reads, writes and the like: bounds end an untrained model's endless digits
 
 
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+def answer_schema(num_checks: int) -> dict[str, Any]:
+    """JSON Schema of the answer for a task with ``num_checks`` checks: whatever fits it is a record.
+
+    Written out rather than derived: endpoints differ in the parts of JSON Schema they know, and these are known to all.
+    """
+    kinds: dict[str, Any] = {"type": "array", "items": _one_of(CheckKind), "minItems": num_checks, "maxItems": num_checks}
+    return _closed(
+        execution=_closed(
+            phases={"type": "array", "items": _one_of(Phase), "maxItems": MAX_PHASES},
+            **{name: _number(MOST) for name in ("reads", "writes", "depth", "entities")},
+            discovery={"type": "string", "enum": ["none", "some", "all"]},
+        ),
+        reward=_closed(
+            checks=kinds,
+            negative=_number(num_checks),
+            initial=_number(num_checks),
+            grading={"type": "string", "enum": ["all_or_nothing", "partial"]},
+        ),
+    )
+
+
+def _closed(**properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-# Written out rather than derived: endpoints differ in the parts of JSON Schema they know, and these are known to all.
-ANSWER_SCHEMA: dict[str, Any] = _closed(
-    {
-        "execution": _closed(
-            {
-                "phases": {"type": "array", "items": {"type": "string", "enum": [phase.value for phase in Phase]}},
-                **dict.fromkeys(("reads", "writes", "depth", "entities"), _NUMBER),
-                "discovery": {"type": "string", "enum": ["none", "some", "all"]},
-            }
-        ),
-        "reward": _closed(
-            {**dict.fromkeys(_COUNTS, _NUMBER), "grading": {"type": "string", "enum": ["all_or_nothing", "partial"]}},
-        ),
-    }
-)
+def _one_of(kinds: type[Phase] | type[CheckKind]) -> dict[str, Any]:
+    return {"type": "string", "enum": [kind.value for kind in kinds]}
+
+
+def _number(most: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 0, "maximum": most}
 
 
 class AnswerError(ValueError):
@@ -40,15 +51,10 @@ class AnswerError(ValueError):
 
 
 class _Rewarded(BaseModel):
-    """The reward part as asked for: what only running the checks can tell is not asked."""
+    """The reward part as asked for: kinds check by check, and not what only running the checks can tell."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    presence: int
-    absence: int
-    equality: int
-    count: int
-    relation: int
-    other: int
+    checks: list[CheckKind]
     negative: int
     initial: int
     grading: Literal["all_or_nothing", "partial"]
@@ -64,7 +70,7 @@ def read_answer(text: str, num_checks: int, true_at_start: float | None) -> Topo
     """The record in a model's text.
 
     Raises:
-        AnswerError: no JSON object, a field that does not fit, or counts that do not add up to ``num_checks``.
+        AnswerError: no JSON object, a field that does not fit, or another number of kinds than ``num_checks``.
     """
     content = _object(text)
     execution = content.get("execution")
@@ -72,13 +78,14 @@ def read_answer(text: str, num_checks: int, true_at_start: float | None) -> Topo
         execution["phases"] = [phase for phase, _ in groupby(execution["phases"])]
     try:
         answer = _Answer.model_validate_json(json.dumps(content))
-        reward = Reward(**answer.reward.model_dump(), true_at_start=true_at_start)
-        topology = Topology(execution=answer.execution, reward=reward, source="llm")
+        named = answer.reward
+        if len(named.checks) != num_checks:
+            raise AnswerError(f"reward.checks holds {len(named.checks)} kinds, but there are {num_checks} checks")
+        counts = {kind.value: named.checks.count(kind) for kind in CheckKind}
+        rest = named.model_dump(exclude={"checks"})
+        return Topology(execution=answer.execution, reward=Reward(**counts, **rest, true_at_start=true_at_start), source="llm")
     except ValidationError as error:
         raise AnswerError(problems(error)) from None
-    if topology.reward.checks != num_checks:
-        raise AnswerError(f"the counts of check kinds add up to {topology.reward.checks}, but there are {num_checks} checks")
-    return topology
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -6,12 +6,11 @@ or none). The dialect is found by the first request and kept with the cache, so 
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from envsched.errors import EnvschedError, MissingExtraError
-from envsched.topology.llm.answer import ANSWER_SCHEMA
 from envsched.topology.llm.budget import Budget, tokens_of
 from envsched.topology.llm.cache import AnswerCache
 from envsched.topology.llm.prompt import Messages
@@ -96,12 +95,12 @@ class Endpoint:
         self._is_settled = stored is not None  # some request has been answered in this dialect
         self._jitter = random.Random(0)
 
-    def ask(self, messages: Messages, limit: int) -> Reply:
-        """One reply of at most ``limit`` tokens."""
+    def ask(self, messages: Messages, limit: int, schema: Mapping[str, Any]) -> Reply:
+        """One reply of at most ``limit`` tokens, held to ``schema`` where the endpoint can do that."""
         attempt = 1
         while True:
             try:
-                return self._send(messages, limit)
+                return self._send(messages, limit, schema)
             except (openai.RateLimitError, openai.InternalServerError, openai.APIConnectionError) as error:
                 if attempt >= self.attempts:
                     raise self._given_up(error) from None
@@ -120,7 +119,7 @@ class Endpoint:
             return EndpointError(f"{self._where()} can't be reached: {told}; is it up?")
         return RequestError(told)
 
-    def _send(self, messages: Messages, limit: int) -> Reply:
+    def _send(self, messages: Messages, limit: int, schema: Mapping[str, Any]) -> Reply:
         """One request, or several while the dialect is being found."""
         while True:
             asked = sum(tokens_of(message["content"]) for message in messages)
@@ -128,7 +127,8 @@ class Endpoint:
             used = (0, 0)
             dialect = self.dialect
             try:
-                answer = self._client.chat.completions.create(model=self.model, messages=messages, **self._options(dialect, limit))
+                options = self._options(dialect, limit, schema)
+                answer = self._client.chat.completions.create(model=self.model, messages=messages, **options)
                 used = (answer.usage.prompt_tokens, answer.usage.completion_tokens) if answer.usage else (asked, limit)
                 break
             except openai.BadRequestError as error:
@@ -146,13 +146,12 @@ class Endpoint:
         choice = answer.choices[0]
         return Reply(choice.message.content or "", choice.finish_reason or "", getattr(choice.message, "refusal", None) or "")
 
-    def _options(self, dialect: Dialect, limit: int) -> dict[str, Any]:
+    def _options(self, dialect: Dialect, limit: int, schema: Mapping[str, Any]) -> dict[str, Any]:
         options: dict[str, Any] = {dialect.limit_name: limit}
         if dialect.has_temperature:
             options["temperature"] = 0
         if dialect.response_format == "json_schema":
-            schema = {"name": "topology", "strict": True, "schema": ANSWER_SCHEMA}
-            options["response_format"] = {"type": "json_schema", "json_schema": schema}
+            options["response_format"] = {"type": "json_schema", "json_schema": {"name": "topology", "strict": True, "schema": schema}}
         elif dialect.response_format == "json_object":
             options["response_format"] = {"type": "json_object"}
         return options

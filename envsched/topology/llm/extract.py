@@ -4,19 +4,20 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from envsched.pool import Pool
 from envsched.progress import track
-from envsched.topology.llm.answer import AnswerError, read_answer
+from envsched.topology.llm.answer import AnswerError, answer_schema, read_answer
 from envsched.topology.llm.budget import Budget, BudgetError, Usage, tokens_of
 from envsched.topology.llm.cache import AnswerCache
-from envsched.topology.llm.endpoint import Endpoint, Reply, RequestError
+from envsched.topology.llm.endpoint import Endpoint, EndpointError, Reply, RequestError
 from envsched.topology.llm.prompt import PROMPT_DIGEST, Messages, first_messages, messages_again
 from envsched.topology.schema import Part, Topology
 from envsched.topology.static import extract_static
 from envsched.types import Task
 
-MEAN_ANSWER_TOKENS = 250  # for the estimate before the start
+MEAN_ANSWER_TOKENS, TOKENS_PER_CHECK = 120, 6  # for the estimate before the start
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,13 @@ class Report:
 def estimate_llm(pool: Pool, config: LLMConfig) -> Estimate:
     """What a run would ask; sends nothing."""
     cache = AnswerCache(config.cache)
-    sizes = []
+    sizes, answers = [], 0
     for task in pool.tasks:
         messages = first_messages(task, pool.environment(task.environment))
         if cache.get(_key(cache, config, messages, config.answer_tokens)) is None:
             sizes.append(sum(tokens_of(message["content"]) for message in messages))
-    return Estimate(len(sizes), len(pool) - len(sizes), sum(sizes), MEAN_ANSWER_TOKENS * len(sizes))
+            answers += MEAN_ANSWER_TOKENS + TOKENS_PER_CHECK * len(task.checks)
+    return Estimate(len(sizes), len(pool) - len(sizes), sum(sizes), answers)
 
 
 def extract_llm(
@@ -87,13 +89,17 @@ def extract_llm(
     report = Report(usage=budget.usage)
     asker = _Asker(pool, config, cache, endpoint, true_at_start or {})
     found: dict[str, Topology] = {}
-    for task, outcome in track(_outcomes(asker, pool.tasks, config.concurrency), "topologies", total=len(pool)):
-        if isinstance(outcome, str):
-            report.failures[task.key] = outcome
-        else:
-            found[task.key], was_cached = outcome
-            report.cached += was_cached
-            report.asked += not was_cached
+    try:
+        for task, outcome in track(_outcomes(asker, pool.tasks, config.concurrency), "topologies", total=len(pool)):
+            if isinstance(outcome, str):
+                report.failures[task.key] = outcome
+            else:
+                found[task.key], was_cached = outcome
+                report.cached += was_cached
+                report.asked += not was_cached
+    except EndpointError as error:
+        rest = f"{len(found)} of {len(pool)} tasks are answered and kept; the same command asks only the rest"
+        raise EndpointError(f"{error} ({rest})") from None
     report.failures = {task.key: report.failures[task.key] for task in pool.tasks if task.key in report.failures}
     return {task.key: found.get(task.key) or _marked(fallback[task.key]) for task in pool.tasks}, report
 
@@ -135,10 +141,11 @@ class _Asker:
     def outcome(self, task: Task) -> Outcome:
         """Ask, and once more after an unusable answer."""
         messages = first_messages(task, self.pool.environment(task.environment))
+        schema = answer_schema(len(task.checks))
         limit, problem, all_cached = self.config.answer_tokens, "", True
         try:
             for _ in range(2):
-                reply, was_cached = self.reply(messages, limit)
+                reply, was_cached = self.reply(messages, limit, schema)
                 all_cached &= was_cached
                 try:
                     return self.record(task, reply), all_cached
@@ -157,12 +164,12 @@ class _Asker:
             raise AnswerError("it was cut off; be shorter")
         return read_answer(reply.text, len(task.checks), self.true_at_start.get(task.key))
 
-    def reply(self, messages: Messages, limit: int) -> tuple[Reply, bool]:
+    def reply(self, messages: Messages, limit: int, schema: Mapping[str, Any]) -> tuple[Reply, bool]:
         key = _key(self.cache, self.config, messages, limit)
         stored = self.cache.get(key)
         if stored is not None:
             return Reply(**stored), True
-        reply = self.endpoint.ask(messages, limit)
+        reply = self.endpoint.ask(messages, limit, schema)
         self.cache.put(key, {"text": reply.text, "finish": reply.finish, "refusal": reply.refusal})
         return reply, False
 

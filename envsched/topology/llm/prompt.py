@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from envsched.files import canonical_json, digest
-from envsched.topology.llm.answer import ANSWER_SCHEMA
+from envsched.topology.llm.answer import answer_schema
 from envsched.types import Environment, Task
 
 MAX_CHECK_CHARACTERS = 40_000  # of all checks of a task; what is left out is said
@@ -25,17 +25,17 @@ execution
   entities: number of collections of records that are touched.
   discovery: whether the identifiers that the calls need are in the task's text: none, some or all of them must be found first.
 reward
-  how many checks are of each kind; the numbers add up to the number of checks given.
+  checks: the kind of each check, one entry a check, in their order.
     presence: a record, key or element is there. absence: one is not there. equality: a value equals a constant.
     count: a number of items, or a sum over them, meets a constant. relation: two values of the state meet each other, or a value
     lies in a range. other: none of these. A check with several assertions counts as its strongest:
     count, then relation, then absence, then equality, then presence.
-  negative: checks that pass because something is not so. initial: checks that read the start state.
+  negative: how many checks pass because something is not so. initial: how many read the start state.
   grading: partial when there are several checks, all_or_nothing when there is one."""
 
 AGAIN = "That answer can't be used: {problem}. Answer again with one JSON object that fits the schema and nothing else."
 
-PROMPT_DIGEST = digest("envsched topology prompt", SYSTEM, AGAIN, canonical_json(ANSWER_SCHEMA))
+PROMPT_DIGEST = digest("envsched topology prompt", SYSTEM, AGAIN, canonical_json(answer_schema(2)))
 
 Messages = list[dict[str, str]]
 
@@ -56,7 +56,7 @@ def _question(task: Task, environment: Environment) -> str:
         "Tools": "\n".join(map(_tool_line, environment.tools)) or "(none listed)",
         "Start state": "\n".join(_outline(task.initial_state)) or "(unknown)",
         f"Checks ({len(task.checks)})": _checks(task) or "(none readable)",
-        "Schema": json.dumps(ANSWER_SCHEMA),
+        "Schema": json.dumps(answer_schema(len(task.checks))),
     }
     return "\n\n".join(f"## {title}\n{body}" for title, body in parts.items())
 
