@@ -23,12 +23,12 @@ class EnvironmentProxy:
     _actions: list[dict[str, Any]]
     _num_refused: int
 
-    def reset(self, *, task: str, seed: int, **_row: Any) -> None:
-        """Begin an episode of ``task``; one that can't start is an infrastructure failure of this rollout alone."""
+    def reset(self, *, task: str, seed: int, episode: Episode | None = None, **_row: Any) -> None:
+        """Begin an episode of ``task``, or take over one that was started with others; one that can't start fails this rollout alone."""
         if self._episode is not None:
             self._episode.close()
         self._actions, self._num_refused = [], 0
-        self._episode = self._runtime.start(task, seed)
+        self._episode = episode or self._runtime.start(task, seed)
 
     def _call(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """What the policy sees after a tool call. Calls that reached the environment are kept, with what they gave."""

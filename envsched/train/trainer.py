@@ -29,6 +29,8 @@ from envsched.train.environments import proxies_of, schemas_of
 from envsched.train.lockstep import LockstepToolLoop
 from envsched.train.prompts import messages_of
 from envsched.train.rounds import Rounds
+from envsched.train.trimming import TrimmedUpdate
+from envsched.train.turns import KeptTurns
 from envsched.types import RolloutRecord, Status, Task
 
 SEAMS = (
@@ -37,13 +39,15 @@ SEAMS = (
     "_generate",
     "_generate_single_turn",
     "_tool_call_loop",
+    "_compute_loss",
+    "_get_per_token_logps_and_entropies",
     "_save_checkpoint",
 )
 
 RewardRule = Callable[[Attempt], float | None]
 
 
-class ScheduledGRPOTrainer(LockstepToolLoop, GRPOTrainer):
+class ScheduledGRPOTrainer(LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrainer):
     """``trl.GRPOTrainer`` that asks a scheduler for the tasks of each optimizer step.
 
     Args:
@@ -122,6 +126,8 @@ class ScheduledGRPOTrainer(LockstepToolLoop, GRPOTrainer):
             start = self.accelerator.process_index * len(inputs)
             inputs = rows[start : start + len(inputs)]
         self._began, self._turn_ends = time.perf_counter(), []
+        episodes = self._runtime.start_many([row["task"] for row in inputs], [row["seed"] for row in inputs])
+        inputs = [{**row, "episode": episode} for row, episode in zip(inputs, episodes, strict=True)]
         outputs = super()._generate_and_score_completions(inputs)
         if self._max_advantage is not None:
             outputs["advantages"] = outputs["advantages"].clamp(-self._max_advantage, self._max_advantage)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from envsched.pool import Pool
 from envsched.progress import track
+from envsched.train.turns import Turns
 from envsched.types import Task
 
 MAX_TURNS, MAX_NEW_TOKENS = 16, 40
@@ -35,12 +36,16 @@ def rewards_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pool:
     torch.manual_seed(seed)
     flat = [task for task in tasks for _ in range(group_size)]
     flat_rewards: list[float] = []
+    config = GenerationConfig(
+        max_new_tokens=MAX_NEW_TOKENS, temperature=1.0, pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id
+    )
     for start in track(range(0, len(flat), batch_size), "rollouts"):
+        turns = Turns(model, config)
         rollouts = [_begin(tokenizer, pool, task) for task in flat[start : start + batch_size]]
         for _ in range(MAX_TURNS):
             running = [rollout for rollout in rollouts if not rollout.ended]
             if running:
-                _take_turn(model, tokenizer, pool, running)
+                _take_turn(turns, tokenizer, pool, running)
         flat_rewards += [reward_of(rollout) for rollout in rollouts]
     return [flat_rewards[i : i + group_size] for i in range(0, len(flat_rewards), group_size)]
 
@@ -55,14 +60,8 @@ def _begin(tokenizer: PreTrainedTokenizerBase, pool: Pool, task: Task) -> Rollou
     return Rollout(task, instance, tokenizer(text)["input_ids"])
 
 
-@torch.no_grad()
-def _take_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pool: Pool, rollouts: list[Rollout]) -> None:
-    padded = tokenizer.pad({"input_ids": [rollout.ids for rollout in rollouts]}, return_tensors="pt")
-    made = model.generate(**padded, do_sample=True, temperature=1.0, top_k=0, max_new_tokens=MAX_NEW_TOKENS)[
-        :, padded["input_ids"].shape[1] :
-    ]
-    for rollout, ids in zip(rollouts, made.tolist(), strict=True):
-        written = ids[: ids.index(tokenizer.eos_token_id) + 1] if tokenizer.eos_token_id in ids else ids
+def _take_turn(turns: Turns, tokenizer: PreTrainedTokenizerBase, pool: Pool, rollouts: list[Rollout]) -> None:
+    for rollout, written in zip(rollouts, turns.take([rollout.ids for rollout in rollouts]), strict=True):
         tools = [dict(tool) for tool in pool.environment(rollout.task.environment).tools]
         try:
             calls = tokenizer.parse_response(written, prefix=rollout.ids, tools=tools).get("tool_calls")
