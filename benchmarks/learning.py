@@ -3,9 +3,9 @@
 Usage: python -m benchmarks.learning --schedulers envsched,random,dps,mopps --seeds 5 --work DIR [--steps 40] [--out learning.json]
 
 Every scheduler trains for S steps, random for 3 S, each seed in a run directory under --work; every few steps the checkpoint is scored
-on the held-out tasks. Stopped at any moment, the same command goes on. What is compared stands in benchmarks/learning_plan.json with
-the digests of pool, held-out tasks, weights and settings (written by --plan, before the first comparison); a run on other inputs is
-refused. Letters: S steps.
+on the held-out tasks. Stopped at any moment, the same command goes on; a finished arm is kept in benchmarks/results/learning and not
+run again. What is compared stands in benchmarks/learning_plan.json with the digests of pool, held-out tasks, weights and settings
+(written by --plan, before the first comparison); a run on other inputs is refused. Letters: S steps.
 """
 
 import argparse
@@ -13,20 +13,23 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from benchmarks.learning_pool import kind_of, learning_pool, write_learning_pool
 from envsched.errors import ConfigError
-from envsched.files import digest, write_json
+from envsched.files import canonical_json, digest, write_json
 from envsched.history import read_records
 from envsched.pool import Pool
 
 ROOT = Path(__file__).parents[1]
 CONFIG, MODEL, PLAN = ROOT / "configs/learning.yaml", ROOT / "models/tiny-policy", ROOT / "benchmarks/learning_plan.json"
-HELD_OUT = ROOT / "envsched/pool/bundled/held_out"
+HELD_OUT, RESULTS = ROOT / "envsched/pool/bundled/held_out", ROOT / "benchmarks/results/learning"
 STRETCH = 3  # random may take three times the steps
 THREADS = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 
@@ -37,7 +40,7 @@ def plan_of(steps: int, every: int, samples: int) -> dict[str, Any]:
         "steps": steps,
         "evaluate_every": every,
         "samples_per_held_out_task": samples,
-        "pool": Pool.bundled().fingerprint,
+        "pool": learning_pool().fingerprint,
         "held_out": Pool.from_envscaler(HELD_OUT).fingerprint,
         "weights": digest((MODEL / "model.safetensors").read_bytes()),
         "tokenizer": digest((MODEL / "tokenizer.json").read_bytes()),
@@ -45,9 +48,15 @@ def plan_of(steps: int, every: int, samples: int) -> dict[str, Any]:
     }
 
 
-def train(run: Path, scheduler: str, seed: int, steps: int, every: int) -> None:
+def digest_of(plan: Mapping[str, Any]) -> str:
+    """Names a plan; arms of different plans are never mixed."""
+    return digest(canonical_json(dict(plan)))
+
+
+def train(run: Path, pool: Path, scheduler: str, seed: int, steps: int, every: int) -> None:
     """Train one arm to its last step; goes on where a stopped one was."""
-    flags = ["--config", str(CONFIG), "--run-dir", str(run), "--scheduler", scheduler, "--seed", str(seed), "--max-steps", str(steps)]
+    flags = ["--config", str(CONFIG), "--pool", str(pool), "--run-dir", str(run)]
+    flags += ["--scheduler", scheduler, "--seed", str(seed), "--max-steps", str(steps)]
     words = [sys.executable, "train.py", *flags, "--set", f"train.checkpoint_every={every}", "--resume"]
     done = subprocess.run(words, cwd=ROOT, env={**os.environ, **THREADS}, capture_output=True, text=True)
     if done.returncode:
@@ -60,39 +69,54 @@ def score(run: Path, steps: int, every: int, samples: int) -> dict[int, float]:
     scores = {int(step): value for step, value in json.loads(path.read_text()).items()} if path.exists() else {}
     for step in [0, *range(every, steps + 1, every)]:
         if step not in scores:
-            scores[step] = _score_checkpoint(run / f"checkpoint/checkpoint-{step}" if step else MODEL, samples)
+            scores[step] = score_checkpoint(run / f"checkpoint/checkpoint-{step}" if step else MODEL, samples)
             write_json(path, scores)
     return {step: scores[step] for step in sorted(scores) if step <= steps}
 
 
-def _score_checkpoint(folder: Path, samples: int) -> float:
+@cache
+def score_checkpoint(folder: Path, samples: int) -> float:
+    """Mean reward of a policy on the held-out tasks, the same generator for every policy."""
     import torch
     from transformers import AutoTokenizer, Qwen3ForCausalLM
 
     from scripts.tiny_policy.rollouts import rewards_of
 
+    torch.set_num_threads(1)
     model = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     pool = Pool.from_envscaler(HELD_OUT)
     rewards = rewards_of(model, AutoTokenizer.from_pretrained(MODEL, padding_side="left"), pool, list(pool.tasks), samples, seed=0)
     return fmean(fmean(group) for group in rewards)
 
 
-def arm(work: Path, scheduler: str, seed: int, plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Train and score one scheduler with one seed."""
-    steps = plan["steps"] * (STRETCH if scheduler == "random" else 1)
-    run = work / f"{scheduler}-seed{seed}"
-    train(run, scheduler, seed, steps, plan["evaluate_every"])
-    scores = score(run, steps, plan["evaluate_every"], plan["samples_per_held_out_task"])
-    lines = [json.loads(line) for line in (run / "logs/metrics.jsonl").read_text().splitlines()]
-    first = read_records(run / "rollouts/step_0.jsonl")[0]
-    print(f"{run.name}: held-out {scores[0]:.3f} -> {scores[steps]:.3f}, best {max(scores.values()):.3f}", flush=True)
+def arm(work: Path, scheduler: str, seed: int, plan: Mapping[str, Any], results: Path = RESULTS) -> dict[str, Any]:
+    """Train and score one scheduler with one seed, or give what a finished arm of the same plan found."""
+    kept = results / digest_of(plan)[:12] / f"{scheduler}-seed{seed}.json"
+    if not kept.exists():
+        steps = plan["steps"] * (STRETCH if scheduler == "random" else 1)
+        run = work / f"{scheduler}-seed{seed}"
+        train(run, work / "pool", scheduler, seed, steps, plan["evaluate_every"])
+        scores = score(run, steps, plan["evaluate_every"], plan["samples_per_held_out_task"])
+        write_json(kept, {"plan": digest_of(plan), "scheduler": scheduler, "seed": seed, "scores": scores, **figures(run, steps)})
+    found = json.loads(kept.read_text())
+    found["scores"] = {int(step): value for step, value in found["scores"].items()}
+    print(f"{scheduler} seed {seed}: held-out {found['scores'][0]:.3f} -> best {max(found['scores'].values()):.3f}", flush=True)
+    return found
+
+
+def figures(run: Path, steps: int) -> dict[str, Any]:
+    """What the batches of a run were like, by step: share of groups without signal, variance, reward, kinds of tasks."""
+    lines = [json.loads(line) for line in (run / "logs/metrics.jsonl").read_text().splitlines()][:steps]
+    records = [read_records(run / f"rollouts/step_{step}.jsonl")[0] for step in range(steps)]
+    kinds = Counter(kind_of(record.task) for batch in records for record in batch)
+    by_step = {name: [line.get(f"step/{name}") for line in lines] for name in ("zero_signal", "variance", "reward")}
     return {
-        "scheduler": scheduler,
-        "seed": seed,
-        "scores": scores,
-        "zero_signal_share": fmean(line["step/zero_signal"] for line in lines if line.get("step/zero_signal") is not None),
-        "variance": fmean(line["step/variance"] for line in lines if line.get("step/variance") is not None),
-        "first_median_reward": median(reward for record in first for reward in record.rewards if reward is not None),
+        "zero_signal_share": fmean(share for share in by_step["zero_signal"] if share is not None),
+        "mean_variance": fmean(variance for variance in by_step["variance"] if variance is not None),
+        "first_median_reward": median(reward for record in records[0] for reward in record.rewards if reward is not None),
+        "different_tasks": len({record.task for batch in records for record in batch}),
+        "kinds": {kind: count / kinds.total() for kind, count in sorted(kinds.items())},
+        "by_step": by_step,
     }
 
 
@@ -116,7 +140,7 @@ def verdict(arms: list[dict[str, Any]], steps: int) -> dict[str, Any]:
             "at_S": interval(list(at_s.values())),
             "at_S_minus_best_of_random_in_3S": interval([at_s[seed] - best[seed] for seed in at_s if seed in best]) if best else None,
             "zero_signal_share": fmean(a["zero_signal_share"] for a in mine),
-            "variance": fmean(a["variance"] for a in mine),
+            "mean_variance": fmean(a["mean_variance"] for a in mine),
             "first_median_reward": fmean(a["first_median_reward"] for a in mine),
             "curve": {step: interval([a["scores"][step] for a in mine]) for step in mine[0]["scores"]},
         }
@@ -146,7 +170,7 @@ def main() -> int:
     parser.add_argument("--schedulers", default="envsched,random")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=40, help="S")
-    parser.add_argument("--every", type=int, default=5, help="steps between two scorings")
+    parser.add_argument("--every", type=int, default=10, help="steps between two scorings")
     parser.add_argument("--samples", type=int, default=2, help="rollouts of each held-out task per scoring")
     parser.add_argument("--jobs", type=int, default=1, help="arms trained side by side, one core each")
     parser.add_argument("--work", type=Path, help="folder of the run directories")
@@ -159,7 +183,10 @@ def main() -> int:
     if options.plan:
         write_json(PLAN, plan)
         return 0
+    if options.work is None:
+        parser.error("--work: a folder for the run directories is needed")
     refuse_other_inputs(json.loads(PLAN.read_text()), plan)
+    write_learning_pool(options.work / "pool")
     pairs = [(scheduler, seed) for seed in range(options.seeds) for scheduler in options.schedulers.split(",")]
     with ThreadPoolExecutor(options.jobs) as jobs:
         arms = list(jobs.map(lambda pair: arm(options.work, *pair, plan), pairs))

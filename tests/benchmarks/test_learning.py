@@ -1,11 +1,16 @@
+import json
+from pathlib import Path
+
 import pytest
 
-from benchmarks.learning import interval, plan_of, refuse_other_inputs, verdict
+from benchmarks.learning import arm, digest_of, interval, plan_of, refuse_other_inputs, verdict
 from envsched.errors import ConfigError
+from envsched.files import write_json
 
 
 def one(scheduler, seed, scores):
-    return {"scheduler": scheduler, "seed": seed, "scores": scores, "zero_signal_share": 0.5, "variance": 0.1, "first_median_reward": 0.4}
+    figures = {"zero_signal_share": 0.5, "mean_variance": 0.1, "first_median_reward": 0.4}
+    return {"scheduler": scheduler, "seed": seed, "scores": scores, **figures}
 
 
 def test_interval_by_hand():
@@ -32,3 +37,20 @@ def test_other_inputs_than_planned_are_refused():
     refuse_other_inputs(plan, plan)
     with pytest.raises(ConfigError, match="steps: planned 40, came 20"):
         refuse_other_inputs(plan, plan_of(20, 5, 2))
+
+
+def test_a_finished_arm_is_not_run_again_under_its_plan_alone(tmp_path):
+    """There is no pool in the work folder: training would fail."""
+    plan = {"steps": 2, "evaluate_every": 2, "samples_per_held_out_task": 1}
+    kept = {**one("envsched", 0, {0: 0.1, 2: 0.6}), "plan": digest_of(plan)}
+    write_json(tmp_path / digest_of(plan)[:12] / "envsched-seed0.json", kept)
+    assert arm(tmp_path / "work", "envsched", 0, plan, tmp_path) == kept
+    with pytest.raises(RuntimeError, match="envsched-seed0 stopped"):
+        arm(tmp_path / "work", "envsched", 0, {**plan, "evaluate_every": 1}, tmp_path)
+
+
+def test_kept_arms_belong_to_their_folders_plan():
+    for path in (Path(__file__).parents[2] / "benchmarks/results/learning").glob("*/*-seed*.json"):
+        found = json.loads(path.read_text())
+        assert found["plan"].startswith(path.parent.name)
+        assert path.stem == f"{found['scheduler']}-seed{found['seed']}"

@@ -1,0 +1,39 @@
+"""The pool of the learning experiment: the same each time, solvable in principle, apart from the held-out tasks."""
+
+import copy
+from collections import Counter
+
+import pytest
+
+from benchmarks.learning_pool import kind_of, learning_drafts, learning_pool
+from scripts.bundled_pool.build import SOURCES
+from tests.pool.test_bundled import POOLS
+
+
+@pytest.fixture(scope="module")
+def pool():
+    return learning_pool()
+
+
+def test_it_is_the_same_each_time(pool):
+    assert learning_pool().fingerprint == pool.fingerprint
+
+
+def test_it_has_tasks_of_every_kind_and_none_that_is_held_out(pool):
+    kinds = Counter(kind_of(task.key) for task in pool.tasks)
+    assert set(kinds) == {"bundled", "routine", "foreign", "mixed"}
+    assert all(POOLS["train"].task(task.key) == task for task in pool.tasks if kind_of(task.key) == "bundled")
+    assert not {task.prompt for task in pool.tasks} & {task.prompt for task in POOLS["held_out"].tasks}
+
+
+def test_reference_actions_pass_every_check():
+    for key, draft in learning_drafts().items():
+        scope = {}
+        exec((SOURCES / f"{draft.domain.key}.py").read_text(), scope)
+        environment = scope[draft.domain.class_name](copy.deepcopy(draft.initial_state))
+        for tool, arguments in draft.actions:
+            getattr(environment, tool)(**arguments)
+        for question, source in draft.checks:
+            checks = {"initial_state": draft.initial_state}
+            exec(source, checks)
+            assert checks["check_func"](vars(environment)), f"{key}: {question}"
