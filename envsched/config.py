@@ -74,6 +74,9 @@ class SchedulerConfig(Section):
     max_per_environment_window: int = Field(default=11, ge=1, le=MAX_COUNT, description="picks of one environment per window (C3)")
     max_consecutive: int = Field(default=2, ge=1, le=MAX_COUNT, description="steps in a row for one task (C_task)")
 
+    lease_steps: int = Field(
+        default=4, ge=0, le=1000, description="steps that a selected task without a record is not picked again; 0: it may be at once"
+    )
     filters: tuple[Literal["progress", "guesses"], ...] = Field(
         default=(), description="filters that let tasks rest (METHOD 10): no progress; rewards from guessed identifiers"
     )

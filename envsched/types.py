@@ -112,12 +112,13 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """B picks for one step, in the order they were made."""
+    """B picks for one step, in the order they were made; ``masked`` says which tasks a filter or a lease kept out, and why."""
 
     step: int
     picks: tuple[Pick, ...]
     relaxed: tuple[Relaxation, ...] = ()
     gap: float = 0.0  # of scores: what a pick may have lost to tasks that were not looked at; 0: certified that nothing
+    masked: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -126,14 +127,18 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A batch with its provenance; what ``selector/task_manifest.step_N.json`` holds."""
+    """A batch with its provenance; what ``selector/task_manifest.step_N.json`` holds.
+
+    ``pool_change``: which tasks and environments were added, removed and edited, where this is the first batch after that.
+    """
 
     batch: Batch
-    digests: Mapping[str, str]  # pool, features, graph, history, config -> SHA-256
+    digests: Mapping[str, str]  # pool, features, graph, history, config, ... -> SHA-256
     seed: int
     version: str
     scheduler: str = "envsched"
     graph: Mapping[str, Any] = field(default_factory=dict)  # mode, and what its lists may lack (ObservedGraph.header)
+    pool_change: Mapping[str, Any] | None = None
 
 
 @runtime_checkable

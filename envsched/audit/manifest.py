@@ -16,7 +16,8 @@ def make_manifest(batch: Batch, scheduler: Scheduler) -> Manifest:
     digests = scheduler.digests(batch.step) if hasattr(scheduler, "digests") else {}
     name = getattr(scheduler, "name", type(scheduler).__name__)
     graph = getattr(scheduler, "graph_header", {})
-    return Manifest(batch, digests, int(getattr(scheduler, "seed", 0)), envsched.__version__, name, graph)
+    change = next((change.to_json() for change in getattr(scheduler, "changes", ()) if change.step == batch.step), None)
+    return Manifest(batch, digests, int(getattr(scheduler, "seed", 0)), envsched.__version__, name, graph, change)
 
 
 def manifest_to_mapping(manifest: Manifest) -> dict[str, Any]:
@@ -30,8 +31,10 @@ def manifest_to_mapping(manifest: Manifest) -> dict[str, Any]:
         "digests": dict(manifest.digests),
         "graph": dict(manifest.graph),
         "gap": batch.gap,
+        **({"pool_change": dict(manifest.pool_change)} if manifest.pool_change else {}),
         "relaxed": [asdict(relaxation) for relaxation in batch.relaxed],
         "picks": [_pick(pick) for pick in batch.picks],
+        **({"masked": dict(batch.masked)} if batch.masked else {}),
     }
 
 
@@ -59,8 +62,9 @@ def read_manifest(path: Path | str) -> Manifest:
             Pick(p["task"], p["environment"], Lane(p["lane"]), p["score"], dict(p["terms"]), tuple(p["bound_by"])) for p in value["picks"]
         )
         relaxed = tuple(Relaxation(r["quota"], r["reason"]) for r in value["relaxed"])
-        batch = Batch(value["step"], picks, relaxed, value["gap"])
-        return Manifest(batch, dict(value["digests"]), value["seed"], value["version"], value["scheduler"], dict(value["graph"]))
+        batch = Batch(value["step"], picks, relaxed, value["gap"], dict(value.get("masked", {})))
+        change = dict(value["pool_change"]) if "pool_change" in value else None
+        return Manifest(batch, dict(value["digests"]), value["seed"], value["version"], value["scheduler"], dict(value["graph"]), change)
     except (KeyError, TypeError, ValueError) as error:
         raise AuditError(f"{path} is no manifest: {type(error).__name__} {error}; restore it from the run") from None
 

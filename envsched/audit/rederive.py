@@ -145,6 +145,12 @@ def _compare(written: Manifest, derived: Manifest) -> None:
         raise AuditError(f"the manifest has the graph {dict(written.graph)}, derived is {dict(derived.graph)}{version}")
     if not _same(written.batch.gap, derived.batch.gap):
         raise AuditError(f"the manifest has gap {written.batch.gap!r}, derived is {derived.batch.gap!r}{version}")
+    if written.pool_change != derived.pool_change:
+        raise AuditError(f"the manifest has pool change {written.pool_change}, derived is {derived.pool_change}{version}")
+    if written.batch.masked != derived.batch.masked:
+        task = min(written.batch.masked.items() ^ derived.batch.masked.items())[0]
+        said = written.batch.masked.get(task), derived.batch.masked.get(task)
+        raise AuditError(f"the manifest has task {task!r} masked with {said[0]!r}, derived is {said[1]!r}{version}")
     if written.batch.relaxed != derived.batch.relaxed:
         raise AuditError(f"the manifest has relaxations {written.batch.relaxed}, derived are {derived.batch.relaxed}{version}")
 
@@ -156,6 +162,8 @@ def _compare_digests(written: Mapping[str, str], derived: Mapping[str, str], whe
         "graph": "features or numbers of neighbours changed",
         "history": "rollouts of an earlier step changed",
         "config": "resolved_config.yaml changed",
+        "findings": "the report of pool check changed",
+        "leases": "an earlier batch, or when its records came, changed",
     }
     for name in (*blame, *sorted((written.keys() | derived.keys()) - blame.keys())):
         if written.get(name) != derived.get(name):

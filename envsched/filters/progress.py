@@ -3,10 +3,13 @@
 Letters: N tasks, V visits, B batch, G rollouts, L visits in a row without progress, k visits that it takes.
 
 A visit is *at the top* when its mean is within ``top_tolerance`` of the highest reward, and *flat* when its rewards are equal
-and equal to those of the visit before. The last L visits at the top (or flat) put a task to rest once L >= k, for
-``rest_steps * 2**(L - k)`` steps after the last of them, at most ``longest_rest_steps``. Then it is on probation: of the tasks that
-are due, ``probation_picks`` per step may be picked again, the longest waiting first. A visit that is neither ends the run of L,
-and with it the rest, at once: all follows from the history alone, nothing is remembered here.
+and equal to those of the visit before. Where a task's floor is known (the reward of doing nothing), progress is what lies above
+it: a lower mean counts as the floor, so that equal rewards which move at or below the floor are flat.
+
+The last L visits at the top (or flat) put a task to rest once L >= k, for ``rest_steps * 2**(L - k)`` steps after the last of
+them, at most ``longest_rest_steps``. Then it is on probation: of the tasks that are due, ``probation_picks`` per step may be picked
+again, the longest waiting first. A visit that is neither ends the run of L, and with it the rest, at once: all follows from the
+history alone, nothing is remembered here.
 
 One group proves little (at p = .05 two thirds of groups of 8 are flat at 0), hence k visits.
 """
@@ -18,13 +21,18 @@ from envsched.filters.mask import Mask
 from envsched.history import Visits
 
 
-def mask_resting(visits: Visits, step: int, num_tasks: int, config: SchedulerConfig) -> Mask:
+def mask_resting(
+    visits: Visits, step: int, num_tasks: int, config: SchedulerConfig, floors: np.ndarray | None = None, shut: np.ndarray | None = None
+) -> Mask:
     """Tasks that rest at ``step``.
 
     Args:
         visits: of any steps; those from ``step`` on are left out.
         num_tasks: N; at least ``open_batches`` * B of them stay open, the longest resting return first.
+        floors: reward of doing nothing, float64 [N], NaN where unknown; none: of no task.
+        shut: tasks that something else keeps out, bool [N]: they are not counted as open.
     """
+    shut = np.zeros(num_tasks, dtype=bool) if shut is None else shut
     before = visits.before(step)
     known = ~np.isnan(before.mean)
     row, when, mean, variance = before.row[known], before.step[known], before.mean[known], before.variance[known]
@@ -35,7 +43,8 @@ def mask_resting(visits: Visits, step: int, num_tasks: int, config: SchedulerCon
     last = np.flatnonzero(np.append(row[1:] != row[:-1], True))  # position of each task's last visit
     tolerance = config.top_tolerance * config.reward_range
     at_top = _run_lengths(mean >= config.reward_high - tolerance, np.zeros(len(row), dtype=bool), row)[last]
-    moved = np.append(True, (row[1:] != row[:-1]) | (np.abs(np.diff(mean)) > tolerance))
+    above = mean if floors is None else np.fmax(mean, floors[row])
+    moved = np.append(True, (row[1:] != row[:-1]) | (np.abs(np.diff(above)) > tolerance))
     flat = _run_lengths(variance == 0, moved, row)[last]
     length = np.maximum(at_top - config.top_visits, flat - config.flat_visits)
     due = when[last] + np.minimum(config.rest_steps * 2.0 ** np.clip(length, 0, 30), config.longest_rest_steps)
@@ -43,7 +52,7 @@ def mask_resting(visits: Visits, step: int, num_tasks: int, config: SchedulerCon
     waiting = np.flatnonzero((length >= 0) & (step >= due))
     waiting = waiting[np.lexsort((row[last][waiting], due[waiting]))]
     resting[waiting[config.probation_picks :]] = True
-    _keep_open(resting, due, row[last], num_tasks, config.open_batches * config.batch_size)
+    _keep_open(resting, due, row[last], shut, config.open_batches * config.batch_size)
     return Mask.of({int(row[last][i]): _reason(i, at_top, flat, due, step, config) for i in np.flatnonzero(resting)}, num_tasks)
 
 
@@ -55,11 +64,12 @@ def _run_lengths(good: np.ndarray, begins: np.ndarray, row: np.ndarray) -> np.nd
     return np.maximum(position - np.maximum.accumulate(start) + 1, 0)
 
 
-def _keep_open(resting: np.ndarray, due: np.ndarray, row: np.ndarray, num_tasks: int, wanted: int) -> None:
+def _keep_open(resting: np.ndarray, due: np.ndarray, row: np.ndarray, shut: np.ndarray, wanted: int) -> None:
     """Return the longest resting tasks until ``wanted`` are open (all, in a pool that small)."""
-    missing = min(wanted, num_tasks) - (num_tasks - int(resting.sum()))
+    candidates = np.flatnonzero(resting & ~shut[row])
+    others = len(shut) - int(shut.sum())
+    missing = min(wanted, others) - (others - len(candidates))
     if missing > 0:
-        candidates = np.flatnonzero(resting)
         resting[candidates[np.lexsort((row[candidates], due[candidates]))][:missing]] = False
 
 

@@ -111,6 +111,10 @@ class History:
             self._fresh = []
         return self._visits
 
+    def knows(self, step: int, row: int) -> bool:
+        """Whether there is a record of the task in ``row`` for ``step``."""
+        return (step, row) in self._records
+
     def records_at(self, step: int) -> list[RolloutRecord]:
         """The records of one step, by row."""
         return [self._records[step, row] for row in sorted(self._steps.get(step, ()))]

@@ -10,7 +10,7 @@ from envsched.features import Features
 from envsched.files import digest
 from envsched.history import History
 from envsched.maintained.modes import BUILDERS
-from envsched.maintained.pool import LargePool, Selection
+from envsched.maintained.pool import NO_ROWS, LargePool, Selection
 from envsched.pool import Pool
 from envsched.types import Batch, Pick
 from kernels import native
@@ -38,10 +38,10 @@ class Follower:
         self.header = {"mode": mode, "exact": False} | {name: dict(carrier.about) for name, carrier in self._carriers.items()}
         self._large: LargePool | None = None
 
-    def choose(self, step: int, history: History, seed: int) -> Batch:
-        """The batch of ``step`` from what the history holds before it."""
+    def choose(self, step: int, history: History, seed: int, leased: np.ndarray = NO_ROWS, since: np.ndarray = NO_ROWS) -> Batch:
+        """The batch of ``step`` from what the history holds before it, without the rows ``leased`` [n] that were selected ``since`` [n]."""
         large = self._follow(step, history, seed)
-        return self._batch(step, large, large.select(step))
+        return self._batch(step, large, large.select(step, leased, since))
 
     def report(self, step: int, history: History, seed: int) -> dict[str, float]:
         """Blend of the calibration and weight of the cross relation, as the timeline reports them."""

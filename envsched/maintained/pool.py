@@ -24,6 +24,7 @@ _SHORTLIST = 512  # wanted candidates; doubled while picks can't be certified
 _CAPACITY = 1 << 16  # most candidates looked at
 _EXHAUSTIVE = 1 << 13  # a pool up to this size is looked at whole rather than leave a tie open
 _PARALLEL = 1 << 20  # tasks below which a pass is over before a second thread has started
+NO_ROWS = np.empty(0, dtype=np.int64)
 _FLAT = 0.98  # the calibration is flat where this share of u has the same score
 
 
@@ -97,11 +98,16 @@ class LargePool:
         self._visited.append((step, rows))
         self._advanced = -1
 
-    def select(self, step: int) -> Selection:
-        """Choose the batch of ``step`` from what was observed before it."""
+    def select(self, step: int, leased: np.ndarray = NO_ROWS, since: np.ndarray = NO_ROWS) -> Selection:
+        """Choose the batch of ``step`` from what was observed before it.
+
+        Args:
+            leased: rows [n] not to be picked, since their records are still out; with any, all tasks are looked at.
+            since: the steps [n] at which they were selected.
+        """
         self._advance(step)
-        if not self.evidence.num_slots:
-            return self._general(step)
+        if not self.evidence.num_slots or len(leased):
+            return self._general(step, leased, since)
         window, carried, streak_row, streak = self._recent(step)
         c, num_environments = self.config, len(self.evidence.offsets) - 1
         quotas = np.array([c.max_consecutive, c.max_per_environment_window, c.max_per_environment, c.window_steps])
@@ -220,17 +226,17 @@ class LargePool:
                 running = rows
         return window, carried, running, self.evidence.slots["streak"][self.evidence.slot_of[running]]
 
-    def _general(self, step: int) -> Selection:
+    def _general(self, step: int, leased: np.ndarray = NO_ROWS, since: np.ndarray = NO_ROWS) -> Selection:
         """The first batch, and quotas that must be relaxed: the composition of ``envsched.select`` over all tasks."""
         c = self.config
-        candidates, mix = self.candidates(step), Mix(c.batch_size, c.coverage_share, self._explore, c.similarity_penalty)
+        candidates, mix = self.candidates(step, leased, since), Mix(c.batch_size, c.coverage_share, self._explore, c.similarity_penalty)
         quotas = Quotas(c.max_consecutive, c.max_per_environment_window, c.max_per_environment)
         made = compose(candidates, quotas, mix, Draws(self.seed, step))
         rows = np.array([choice.row for choice in made.choices], dtype=np.int64)
         penalty = np.array([choice.penalty for choice in made.choices])
         return Selection(rows, tuple(choice.lane for choice in made.choices), penalty, True, 0.0, made.relaxed)
 
-    def candidates(self, step: int) -> Candidates:
+    def candidates(self, step: int, leased: np.ndarray = NO_ROWS, since: np.ndarray = NO_ROWS) -> Candidates:
         """What ``envsched.select.compose`` asks about every task, in dense arrays."""
         u = self.predict(step)
         calibration = self.pairs.calibration()
@@ -238,6 +244,11 @@ class LargePool:
         window, carried, streak_row, streak = self._recent(step)
         streaks = np.zeros(len(u), dtype=np.int64)
         streaks[streak_row] = streak
+        masked = np.zeros(len(u), dtype=bool)
+        masked[leased] = True
+        first, e = step - self.config.window_steps + 1, np.searchsorted(self.evidence.offsets, leased, side="right") - 1
+        np.add.at(window, e[since >= first], 1)
+        np.add.at(carried, e[since > first], 1)
         return Candidates(
             offsets=self.evidence.offsets,
             score=calibration(u) / calibration.max_variance,
@@ -245,7 +256,7 @@ class LargePool:
             discount=self.discount(rows),
             exposures=self.evidence.exposures(rows),
             seen=self.evidence.slot_of >= 0,
-            masked=np.zeros(len(u), dtype=bool),
+            masked=masked,
             recent=Recent(window.astype(np.int64), carried.astype(np.int64), streaks, self.config.window_steps),
             similarity=self.similarity,
         )

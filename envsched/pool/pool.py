@@ -13,7 +13,10 @@ import numpy as np
 
 from envsched.errors import PoolError, UnknownTaskError
 from envsched.files import canonical_json, digest
+from envsched.pool.outline import Outline
 from envsched.types import Environment, Task
+
+CONTENT_DIGITS = 16  # hexadecimal, of a content's digest in an outline
 
 
 class Pool:
@@ -114,6 +117,31 @@ class Pool:
             PoolError: an environment or task holds what canonical JSON can't; names its key.
         """
         return digest("envsched pool 1", *(_content(item) for item in (*self.environments, *self.tasks)))
+
+    @cached_property
+    def outline(self) -> Outline:
+        """Keys, layout and a digest of each content: what tells this pool from another of the same run."""
+        environments = [digest(_content(environment)) for environment in self.environments]
+        rows = self.environment_of.tolist()
+        return Outline(
+            fingerprint=self.fingerprint,
+            environments=tuple(environment.key for environment in self.environments),
+            environment_contents=tuple(content[:CONTENT_DIGITS] for content in environments),
+            tasks=tuple(task.key for task in self.tasks),
+            environment_of=tuple(rows),
+            contents=tuple(digest(environments[row], _content(t))[:CONTENT_DIGITS] for row, t in zip(rows, self.tasks, strict=True)),
+        )
+
+
+class OutlinedPool(Pool):
+    """A pool whose content is gone: tasks and environments are keys alone, the fingerprint is the one it had."""
+
+    def __init__(self, outline: Outline) -> None:
+        environments = [Environment(key) for key in outline.environments]
+        super().__init__(
+            environments, [Task(k, outline.environments[e]) for k, e in zip(outline.tasks, outline.environment_of, strict=True)]
+        )
+        self.fingerprint, self.outline = outline.fingerprint, outline
 
 
 def _content(item: Environment | Task) -> bytes:

@@ -4,6 +4,7 @@ Letters: N tasks, M environments, B batch.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,16 @@ from envsched import ops
 from envsched.config import SchedulerConfig
 from envsched.errors import ConfigError, StateError
 from envsched.features import Features, build_features
-from envsched.filters import Mask, cases_before, mask_guessed, mask_resting
+from envsched.files import digest
+from envsched.filters import Findings, Mask, cases_before, mask_guessed, mask_resting
 from envsched.graph import ObservedGraph, RebuiltGraph, resolve_mode
 from envsched.history import decayed_exposures, exposures
 from envsched.maintained import Follower, StaticGraph
 from envsched.pool import Pool
 from envsched.predict import Forecast, Prediction, build_predictor
+from envsched.scheduler.leases import Leases
 from envsched.scheduler.recorded import RecordedScheduler
+from envsched.scheduler.state import State
 from envsched.select import Candidates, Composition, Draws, Mix, Quotas, compose, recent_picks
 from envsched.types import Batch, Pick
 
@@ -32,10 +36,14 @@ class EnvScheduler(RecordedScheduler):
         seed: of the run.
         features: of this pool; built here where absent. Ranks, resumes and audits load the saved ones instead.
         name: under which manifests know this configuration.
+        findings: what ``pool check`` found about this pool; none: nothing is known.
+
+    A task that was selected and whose record is still out holds a lease for ``lease_steps`` steps: it is not picked again.
 
     Raises:
         SelectionError: N < B.
         StateError: the features belong to another pool.
+        ConfigError: this ``graph_mode`` can't mask tasks.
     """
 
     def __init__(
@@ -45,14 +53,18 @@ class EnvScheduler(RecordedScheduler):
         seed: int = 0,
         features: Features | None = None,
         name: str = "envsched",
+        findings: Findings | None = None,
     ) -> None:
         super().__init__(pool, config, seed, name)
         features = features if features is not None else build_features(pool)
         _refuse_other_pool(features, pool)
         self._large, self._graph = _keep_graph(pool, features, config)
-        if self._large and config.filters:
+        self.findings = findings
+        self._leases = Leases(config.lease_steps)
+        filters = [*config.filters, *(["findings"] if findings else [])]
+        if self._large and filters:
             raise ConfigError(
-                f"filters ({', '.join(config.filters)}) work with graph_mode exact, incremental_exact, and static without native "
+                f"filters ({', '.join(filters)}) work with graph_mode exact, incremental_exact, and static without native "
                 f"kernels; this scheduler keeps its graph in another way ({config.graph_mode}): choose one of these or no filter"
             )
         self._predictor = build_predictor(config, pool.environment_of, len(pool.environments))
@@ -62,6 +74,12 @@ class EnvScheduler(RecordedScheduler):
         self._mix = Mix(config.batch_size, config.coverage_share, explore, config.similarity_penalty)
         self._discount_decays = scored
         self._follow_history()
+
+    def select(self, step: int) -> Batch:
+        """As every scheduler's; what it gives is under a lease until its records are observed."""
+        batch = super().select(step)
+        self._leases.note(step, batch.tasks)
+        return batch
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
@@ -78,7 +96,18 @@ class EnvScheduler(RecordedScheduler):
 
     def digests(self, step: int) -> dict[str, str]:
         made_from = self._large or self._graph
-        return super().digests(step) | {"features": made_from.features.digest, "graph": made_from.digest}
+        digests = super().digests(step) | {"features": made_from.features.digest, "graph": made_from.digest}
+        leased = self._leases.mask(step, self.history).reasons
+        if leased:
+            digests["leases"] = digest("envsched leases 1", *(f"{row} {words}" for row, words in sorted(leased.items())))
+        return digests | ({"findings": self.findings.digest} if self.findings else {})
+
+    def _saved_state(self) -> State:
+        return replace(super()._saved_state(), leases=self._leases.out(self.history))
+
+    def _go_on_from(self, state: State) -> None:
+        super()._go_on_from(state)
+        self._leases = Leases(self.config.lease_steps, state.leases)
 
     @property
     def graph_header(self) -> Mapping[str, Any]:
@@ -91,13 +120,19 @@ class EnvScheduler(RecordedScheduler):
 
     def _choose(self, step: int) -> Batch:
         if self._large:
-            return self._large.choose(step, self.history, self.seed)
+            return replace(
+                self._large.choose(step, self.history, self.seed, *self._leases.live(step, self.history)),
+                masked=self._by_key(self._leases.mask(step, self.history)),
+            )
         prediction, score, _ = self._forecast.at(step)
-        candidates = self._candidates(step, prediction.variance, score)
-        return self._batch(step, compose(candidates, self._quotas, self._mix, Draws(self.seed, step)), prediction, score)
+        shut, barred = self.masked(step), self.barred(step)
+        candidates = self._candidates(step, prediction.variance, score, shut, barred)
+        composition = compose(candidates, self._quotas, self._mix, Draws(self.seed, step))
+        return self._batch(step, composition, prediction, score, self._by_key(shut.union([barred])))
 
-    def _candidates(self, step: int, variance: np.ndarray, score: np.ndarray) -> Candidates:
+    def _candidates(self, step: int, variance: np.ndarray, score: np.ndarray, shut: Mask, barred: Mask) -> Candidates:
         visits, scale = self.history.visits.before(step), self.config.exposure_scale
+        leased, when = self._leases.live(step, self.history)
         selected = exposures(self.history, step)
         decayed = decayed_exposures(self.history, step, self.config.half_life)
         return Candidates(
@@ -107,32 +142,50 @@ class EnvScheduler(RecordedScheduler):
             discount=scale / (scale + (decayed if self._discount_decays else selected)),
             exposures=decayed,
             seen=selected > 0,
-            masked=self.resting(step).rows,
+            masked=shut.rows,
             recent=recent_picks(
-                visits.row, visits.step, step, self.pool.environment_of, len(self.pool.environments), self.config.window_steps
+                np.concatenate([visits.row, leased]),
+                np.concatenate([visits.step, when]),
+                step,
+                self.pool.environment_of,
+                len(self.pool.environments),
+                self.config.window_steps,
             ),
             similarity=self._graph.similarity,
-            barred=self.barred(step).rows,
+            barred=barred.rows,
         )
+
+    def masked(self, step: int) -> Mask:
+        """Tasks that are not picked at ``step``: by what ``pool check`` found, under a lease, resting; with the reasons."""
+        nobody = Mask.of({}, len(self.pool))
+        found = self.findings.mask if self.findings else nobody
+        return found.union([self._leases.mask(step, self.history), self.resting(step)])
 
     def resting(self, step: int) -> Mask:
         """Tasks that the progress filter shuts out at ``step``, with the reasons."""
-        on = "progress" in self.config.filters
-        return mask_resting(self.history.visits, step, len(self.pool), self.config) if on else Mask.of({}, len(self.pool))
+        if "progress" not in self.config.filters:
+            return Mask.of({}, len(self.pool))
+        floors, shut = (self.findings.floors, self.findings.mask.rows) if self.findings else (None, None)
+        return mask_resting(self.history.visits, step, len(self.pool), self.config, floors, shut)
 
     def barred(self, step: int) -> Mask:
         """Tasks kept from the exploitation lane at ``step`` for guessed identifiers, with the reasons."""
         on = "guesses" in self.config.filters
         return mask_guessed(cases_before(self.history, step), step, self.pool, self.config) if on else Mask.of({}, len(self.pool))
 
-    def _batch(self, step: int, composition: Composition, prediction: Prediction, score: np.ndarray) -> Batch:
+    def _by_key(self, mask: Mask) -> dict[str, str]:
+        return {self.pool.tasks[row].key: words for row, words in sorted(mask.reasons.items())}
+
+    def _batch(self, step: int, composition: Composition, prediction: Prediction, score: np.ndarray, masked: Mapping[str, str]) -> Batch:
         picks = []
         for choice in composition.choices:
             task, row = self.pool.tasks[choice.row], choice.row
             terms = {name: float(values[row]) for name, values in prediction.terms.items()}
+            if self.findings and not np.isnan(self.findings.floors[row]):
+                terms["floor"] = float(self.findings.floors[row])
             terms |= {"variance": float(prediction.variance[row]), "discount": choice.discount, "penalty": choice.penalty}
             picks.append(Pick(task.key, task.environment, choice.lane, float(score[row]), terms, choice.bound_by))
-        return Batch(step, tuple(picks), composition.relaxed)
+        return Batch(step, tuple(picks), composition.relaxed, masked=masked)
 
 
 def _keep_graph(pool: Pool, features: Features, config: SchedulerConfig) -> tuple[Follower | None, ObservedGraph | None]:

@@ -88,11 +88,11 @@ def test_every_setting_can_be_given_by_name(select, name):
         "filters": "[progress]",
         "prior_variance": 0.05,
         "ddof": 0,
-        "calibrate": False,
         "reward_low": -1,
         "calibration_full": 600,
     }.get(name)
-    value = changed if changed is not None else default / 2 if isinstance(default, float) else default + 1
+    step = (lambda value: not value) if isinstance(default, bool) else (lambda value: value / 2 if isinstance(value, float) else value + 1)
+    value = step(default) if changed is None else changed
     _, before, _ = select(0)
     status, after, err = select(0, "--set", f"{name}={value}")
     assert status == 0, err

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from envsched.errors import StateError
-from envsched.filters import Mask, mask_findings, read_floors
+from envsched.filters import Findings, Mask
 from envsched.runtime.inspection import inspect_pool
 from tests.runtime.pools import COUNTER_TOOLS, counter_pool
 
@@ -16,10 +16,27 @@ def test_a_report_gives_masks_and_floors(tmp_path, checks, floor, masked):
     pool = counter_pool(checks, COUNTER_TOOLS[:2])
     report = tmp_path / "report.json"
     report.write_text(json.dumps(inspect_pool(pool).to_json()))
-    assert mask_findings(report, pool).rows.tolist() == [masked]
-    assert read_floors(report, pool).tolist() == [floor]
+    findings = Findings.read(report, pool)
+    assert findings.mask.rows.tolist() == [masked]
+    assert findings.floors.tolist() == [floor]
+    assert findings.floor_of(pool) == {"task": floor}
     with pytest.raises(StateError, match="belongs to the pool"):
-        mask_findings(report, counter_pool([THREE]))
+        Findings.read(report, counter_pool([THREE]))
+
+
+def test_the_digest_follows_floors_and_masks_alone(tmp_path):
+    pool, report = counter_pool([YES, THREE], COUNTER_TOOLS[:2]), tmp_path / "report.json"
+    content = inspect_pool(pool).to_json()
+
+    def digest_of(**changes):
+        report.write_text(json.dumps(content | changes))
+        return Findings.read(report, pool).digest
+
+    assert digest_of() == digest_of(protections=[]) != digest_of(floors={"task": 0.25})
+    assert digest_of(masks={"task": "so"}) != digest_of()
+    for altered in ({"floors": {"task": "0.5"}}, {"floors": {"nobody": 0.5}}, {"masks": ["task"]}, {"masks": {"task": 3}}):
+        with pytest.raises(StateError, match="altered"):
+            digest_of(**altered)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"fingerprint": "x"}'])
@@ -27,9 +44,9 @@ def test_a_file_that_is_no_report_is_refused(tmp_path, content):
     report = tmp_path / "report.json"
     report.write_text(content)
     with pytest.raises(StateError, match="is not what"):
-        read_floors(report, counter_pool())
+        Findings.read(report, counter_pool())
     with pytest.raises(StateError, match="No such file"):
-        read_floors(tmp_path / "absent.json", counter_pool())
+        Findings.read(tmp_path / "absent.json", counter_pool())
 
 
 def test_masks_join_with_all_their_reasons():

@@ -71,6 +71,15 @@ def test_the_pool_never_drains():
     assert not resting(everyone, 3, batch_size=20).rows.any()
 
 
+def test_what_is_shut_for_other_reasons_does_not_count_as_open():
+    everyone = [visit for row in range(20) for visit in mastered(row, [0, 1, 2])]
+    shut = np.arange(20) >= 12
+    config = SchedulerConfig(open_batches=2, probation_picks=1, batch_size=4)
+    mask = mask_resting(visits_of(everyone), 3, 20, config, shut=shut)
+    assert (~mask.rows & ~shut).sum() == 8
+    assert mask.rows[shut].all()
+
+
 def test_a_forgotten_task_is_back_within_its_probation_period():
     """A learner masters the task, forgets it while it rests; picked whenever it is open, its first visit brings it back."""
     rows, forgotten_at, back_at = [], 6, None

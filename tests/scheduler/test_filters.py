@@ -1,16 +1,21 @@
 """Filters inside the scheduler: what rests is not picked, what is barred comes last, and all follows from the history alone."""
 
+import json
+
 import numpy as np
 import pytest
 
+from envsched import ops
+from envsched.audit import make_manifest
 from envsched.config import FeatureConfig, SchedulerConfig
-from envsched.errors import RecordError
+from envsched.errors import ConfigError, RecordError
 from envsched.features import build_features
-from envsched.filters import GuessCase
+from envsched.filters import Findings, GuessCase
 from envsched.pool import Pool
 from envsched.scheduler import EnvScheduler
 from envsched.types import Lane, RolloutRecord, Status
 
+ops_native = pytest.mark.skipif(ops.backend() != "native", reason="large pools need the native kernels")
 SIZE = {
     "batch_size": 8,
     "group_size": 4,
@@ -122,3 +127,49 @@ def test_cases_that_are_none_are_refused_by_name(pool, scheduler_of):
     scheduler.observe([record(pool.tasks[0].key, 0, [0.0, 1.0, 0.0, 1.0], guesses=[{"task": "x"}])])
     with pytest.raises(RecordError, match=r"extra\.guesses"):
         scheduler.select(1)
+
+
+def findings_of(pool, path, floors, masks):
+    content = {"fingerprint": pool.fingerprint, "floors": {pool.tasks[row].key: floor for row, floor in floors.items()}}
+    path.write_text(json.dumps(content | {"masks": {pool.tasks[row].key: words for row, words in masks.items()}}))
+    return Findings.read(path, pool)
+
+
+def test_tasks_that_can_teach_nothing_are_never_picked_and_the_manifest_says_why(pool, features, tmp_path):
+    findings = findings_of(pool, tmp_path / "report.json", {0: 0.5, 1: 1.0}, {1: "all its checks are vacuous"})
+    scheduler = EnvScheduler(pool, SchedulerConfig(**SIZE), seed=3, features=features, findings=findings)
+    run(scheduler, 12, lambda task, step: [0.0, 1.0, 0.5, 0.0])
+    batches = [scheduler.select(step) for step in range(12)]
+    key = pool.tasks[1].key
+    assert not any(key in batch.tasks for batch in batches)
+    manifest = make_manifest(batches[5], scheduler)
+    assert manifest.batch.masked == {key: "pool check: all its checks are vacuous"}
+    assert manifest.digests["findings"] == findings.digest
+    floors = {pick.task: pick.terms.get("floor") for batch in batches for pick in batch.picks}
+    assert floors.pop(pool.tasks[0].key) == 0.5
+    assert set(floors.values()) == {None}
+
+
+def test_a_pool_of_nothing_but_vacuous_tasks_still_fills_a_batch(pool, features, tmp_path):
+    findings = findings_of(pool, tmp_path / "report.json", {}, dict.fromkeys(range(len(pool)), "all its checks are vacuous"))
+    batch = EnvScheduler(pool, SchedulerConfig(**SIZE), seed=3, features=features, findings=findings).select(0)
+    assert len(batch.picks) == 8
+    assert [relaxation.quota for relaxation in batch.relaxed] == ["filters"]
+
+
+def test_progress_is_measured_above_the_floor(pool, features, tmp_path):
+    """Equal rewards that fall below what doing nothing earns are no progress; the same rewards above it are."""
+    findings = findings_of(pool, tmp_path / "report.json", {0: 0.5, 1: 0.1}, {2: "all its checks are vacuous"})
+    settings = SchedulerConfig(filters=("progress",), **SIZE)
+    scheduler = EnvScheduler(pool, settings, seed=3, features=features, findings=findings)
+    for step, level in enumerate([0.5, 0.25, 0.5, 0.25]):
+        scheduler.observe([record(pool.tasks[row].key, step, [level] * 4) for row in (0, 1)])
+    assert set(scheduler.resting(4).reasons) == {0}
+    assert set(scheduler.masked(4).reasons) == {0, 2}
+
+
+@ops_native
+def test_modes_that_can_not_mask_refuse_findings(pool, features, tmp_path):
+    findings = findings_of(pool, tmp_path / "report.json", {0: 0.5}, {})
+    with pytest.raises(ConfigError, match=r"filters \(findings\) work with graph_mode exact"):
+        EnvScheduler(pool, SchedulerConfig(graph_mode="kernel", **SIZE), features=features, findings=findings)
