@@ -68,7 +68,7 @@ def run(scheduler, first, last):
     return batches, records
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(changing_texts(), st.sampled_from(["exact", "incremental_exact"]), st.sampled_from(["envsched", "paper"]), st.integers(0, 6))
 def test_a_changed_pool_equals_a_fresh_scheduler_with_the_records_that_are_left(texts, mode, estimator, step):
     before, after = texts

@@ -45,7 +45,7 @@ class Asynchronous:
         return batch
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 1000), st.integers(0, 5), st.sampled_from(["exact", "incremental_exact"]))
 def test_nothing_under_a_lease_is_picked_and_a_lease_is_no_evidence(source, lease_steps, mode):
     trainer = Asynchronous(new_scheduler(lease_steps=lease_steps, graph_mode=mode), source)
