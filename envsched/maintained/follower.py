@@ -43,6 +43,10 @@ class Follower:
         large = self._follow(step, history, seed)
         return self._batch(step, large, large.select(step, leased, since))
 
+    def predict(self, step: int, history: History, seed: int) -> np.ndarray:
+        """Predicted variance [N] of every task at ``step``."""
+        return self._follow(step, history, seed).predict(step)
+
     def report(self, step: int, history: History, seed: int) -> dict[str, float]:
         """Blend of the calibration and weight of the cross relation, as the timeline reports them."""
         pairs = self._follow(step, history, seed).pairs

@@ -114,6 +114,12 @@ class EnvScheduler(RecordedScheduler):
         """Mode of the graph and what its lists may lack, as manifests and graph files say it."""
         return (self._large or self._graph).header
 
+    def predict(self, step: int) -> np.ndarray:
+        """Predicted variance [N] of every task at ``step``, from what was observed before it."""
+        if self._large:
+            return self._large.predict(step, self.history, self.seed)
+        return self._forecast.at(step)[0].variance
+
     def _follow_history(self) -> None:
         if not self._large:
             self._forecast = Forecast(self._predictor, self.history, self._graph, self.config)

@@ -19,13 +19,7 @@ def draw(results: Mapping[str, Sequence[Mapping[str, Any]]], folder: Path, suffi
     Raises:
         MissingExtraError: matplotlib is absent.
     """
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise MissingExtraError("figures need matplotlib: pip install 'envsched[figures]'") from None
+    pyplot = _pyplot()
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, paint in (
@@ -46,6 +40,39 @@ def draw(results: Mapping[str, Sequence[Mapping[str, Any]]], folder: Path, suffi
         written.append(_save(figure, folder / f"environments_{_file_name(name)}.{suffix}"))
         pyplot.close(figure)
     return written
+
+
+def draw_prediction(prediction: Mapping[str, Mapping[str, Any]], folder: Path, suffix: str = "png") -> Path:
+    """Write the calibration of ``prediction_figures`` by estimator into ``folder``, one panel a question; gives its path.
+
+    Raises:
+        MissingExtraError: matplotlib is absent.
+    """
+    pyplot = _pyplot()
+    folder.mkdir(parents=True, exist_ok=True)
+    figure, panels = pyplot.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
+    for axes, question in zip(panels, ("unobserved", "observed"), strict=True):
+        for name, figures in prediction.items():
+            curve = figures[question]["calibration"]
+            axes.plot(curve["predicted"], curve["realised"], marker="o", markersize=3, label=name)
+        ends = max(axes.get_xlim()[1], axes.get_ylim()[1])
+        axes.plot([0, ends], [0, ends], color="grey", linewidth=0.8)
+        axes.set(title=f"{question} tasks", xlabel="predicted variance", ylabel="variance of the cell", xlim=(0, ends), ylim=(0, ends))
+        axes.legend(fontsize=8)
+    path = _save(figure, folder / f"prediction.{suffix}")
+    pyplot.close(figure)
+    return path
+
+
+def _pyplot():
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise MissingExtraError("figures need matplotlib: pip install 'envsched[figures]'") from None
+    return pyplot
 
 
 def _over_steps(axes, results: Mapping[str, Sequence[Mapping[str, Any]]], curve: str, label: str, log: bool = False) -> None:
@@ -89,21 +116,24 @@ def _heat(figure, axes, runs: Sequence[Mapping[str, Any]], name: str) -> None:
 
 
 def _band(axes, values: np.ndarray, name: str) -> None:
-    """Mean over runs and its 95% interval, [R, T]."""
-    steps, mean = np.arange(1, values.shape[1] + 1), np.nanmean(values, axis=0)
+    """Mean over runs and its 95% interval, [R, T]; steps without a value in any run are left out."""
+    steps = np.flatnonzero(np.isfinite(values).any(axis=0)) + 1
+    values = values[:, steps - 1]
+    mean = np.nanmean(values, axis=0)
     (line,) = axes.plot(steps, mean, label=name, linewidth=1.2)
-    if len(values) > 1:
+    if np.isfinite(values).sum(axis=0).min(initial=2) > 1:
         half = t_quantile(len(values) - 1) * np.nanstd(values, axis=0, ddof=1) / np.sqrt(len(values))
         axes.fill_between(steps, mean - half, mean + half, alpha=0.2, color=line.get_color(), linewidth=0)
 
 
 def _smooth(values: np.ndarray, window: int = 5) -> np.ndarray:
-    """Running mean [R, T] over ``window`` steps where there are enough of them."""
+    """Running mean [R, T] over ``window`` steps where there are enough of them; steps without a value (NaN) are left out."""
     if values.shape[1] < 4 * window:
         return values
-    kernel = np.ones(window)
-    weight = np.convolve(np.ones(values.shape[1]), kernel, mode="same")
-    return np.stack([np.convolve(row, kernel, mode="same") / weight for row in values])
+    kernel, known = np.ones(window), np.isfinite(values)
+    weight = np.stack([np.convolve(row, kernel, mode="same") for row in known.astype(float)])
+    total = np.stack([np.convolve(row, kernel, mode="same") for row in np.where(known, values, 0)])
+    return np.divide(total, weight, out=np.full_like(total, np.nan), where=weight > 0)
 
 
 def _save(figure, path: Path) -> Path:

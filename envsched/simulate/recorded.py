@@ -1,4 +1,4 @@
-"""Recorded rollouts as a policy that can be asked again: cells of (task, policy), weakest policy first.
+"""Recorded rollouts as a policy that can be asked again: cells of (task, policy), weakest or earliest policy first.
 
 Letters: N tasks, P policies, G rollouts.
 """
@@ -6,7 +6,7 @@ Letters: N tasks, P policies, G rollouts.
 import gzip
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,55 +36,91 @@ class Recording:
         return int(np.median([len(rewards) for cells in self.cells for rewards in cells]))
 
 
-def read_recordings(path: Path | str, prompts: Path | str | None = None) -> list[Recording]:
+@dataclass
+class _Rows:
+    """What the lines of a file say: names of policies, rewards by policy and task, a policy's step, environment and prompt of a task."""
+
+    names: set[str] = field(default_factory=set)
+    rewards: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    step_of: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def means(self, policy: str) -> tuple[float, str]:
+        """Sorts policies from weak to strong."""
+        return float(np.mean([rewards.mean() for rewards in self.rewards[policy].values()])), policy
+
+
+def read_recordings(path: Path | str, prompts: Path | str | None = None, pool: Pool | None = None) -> list[Recording]:
     """Recordings of a file of JSON lines (gzip or plain): environment, task_id, policy, rewards, and step or null.
 
-    Where policies carry steps (checkpoints of one base at step 0), each later checkpoint makes a recording of its own with the
-    base; otherwise all policies, ordered by mean reward, make one. A task stays when every kept policy has two or more
-    rewards for it.
+    * one policy name with several steps: one recording, checkpoints of one training run in order of their steps;
+    * a base at step 0 and several names with later steps: siblings, each in a recording of its own with the base; policies
+      without a step are left out;
+    * otherwise one recording of all policies, ordered by mean reward.
+
+    A task stays when every kept policy has two or more rewards for it.
 
     Args:
         prompts: JSON lines of task_id and prompt, where the first file holds none.
+        pool: that the tasks belong to; their texts, tools, checks and topologies are taken from it.
 
     Raises:
-        RecordError: an unreadable file, a line without the fields, or no task that several policies share.
+        RecordError: an unreadable file, a line without the fields, no task that several policies share, or a task that the
+            pool does not have.
     """
     path = Path(path)
-    rows = list(_lines(path))
-    texts = {row["task_id"]: row["prompt"] for row in _lines(Path(prompts))} if prompts else {}
-    by_policy: dict[str, dict[str, np.ndarray]] = {}
-    about: dict[str, tuple[str, str]] = {}
-    step_of: dict[str, Any] = {}
-    for row in rows:
-        task, policy = row["task_id"], row["policy"]
-        rewards = np.asarray(row["rewards"], dtype=float)
-        known = by_policy.setdefault(policy, {})
-        known[task] = np.concatenate([known[task], rewards]) if task in known else rewards
-        about[task] = (row["environment"], texts.get(task) or row.get("prompt") or "")
-        step_of[policy] = row.get("step")
+    rows = _read_rows(path, Path(prompts) if prompts else None)
     name = path.name.split(".")[0]
-    base = [policy for policy, step in step_of.items() if step == 0]
-    later = [policy for policy, step in step_of.items() if step]
+    base = [policy for policy, step in rows.step_of.items() if step == 0]
+    later = [policy for policy, step in rows.step_of.items() if step]
+    if len(rows.names) == 1 and len(rows.rewards) > 1:
+        return [_recording(name, sorted(rows.rewards, key=lambda policy: rows.step_of[policy]), rows, pool)]
     if base and later:
-        return [_recording(f"{name}: {policy}", [base[0], policy], by_policy, about) for policy in sorted(later)]
-    num_tasks = len(about)
-    broad = [policy for policy, known in by_policy.items() if len(_usable(known)) >= MIN_COVERAGE * num_tasks]
-    order = sorted(broad, key=lambda policy: (np.mean([rewards.mean() for rewards in by_policy[policy].values()]), policy))
-    return [_recording(name, order, by_policy, about)]
+        return [_recording(f"{name}: {policy}", [base[0], policy], rows, pool) for policy in sorted(later)]
+    broad = [policy for policy, known in rows.rewards.items() if len(_usable(known)) >= MIN_COVERAGE * len(rows.about)]
+    return [_recording(name, sorted(broad, key=rows.means), rows, pool)]
 
 
-def _recording(
-    name: str, policies: Sequence[str], by_policy: Mapping[str, Mapping[str, np.ndarray]], about: Mapping[str, tuple[str, str]]
-) -> Recording:
-    shared = set.intersection(*(_usable(by_policy[policy]) for policy in policies)) if policies else set()
+def _read_rows(path: Path, prompts: Path | None) -> _Rows:
+    rows, found = _Rows(), list(_lines(path))
+    texts = {row["task_id"]: row["prompt"] for row in _lines(prompts)} if prompts else {}
+    steps_of: dict[str, set[Any]] = {}
+    for row in found:
+        steps_of.setdefault(row["policy"], set()).add(row.get("step"))
+    rows.names = set(steps_of)
+    for row in found:
+        task, policy, step = row["task_id"], row["policy"], row.get("step")
+        if len(steps_of[policy]) > 1:
+            policy = f"{policy} at step {step}"
+        rewards, known = np.asarray(row["rewards"], dtype=float), rows.rewards.setdefault(policy, {})
+        known[task] = np.concatenate([known[task], rewards]) if task in known else rewards
+        rows.about[task] = (row["environment"], texts.get(task) or row.get("prompt") or "")
+        rows.step_of[policy] = step
+    return rows
+
+
+def _recording(name: str, policies: Sequence[str], rows: _Rows, pool: Pool | None) -> Recording:
+    shared = sorted(set.intersection(*(_usable(rows.rewards[policy]) for policy in policies))) if policies else []
     if len(shared) < 2:
         raise RecordError(
             f"{name}: {len(shared)} tasks have two or more rewards under each of {len(policies)} policies; give more rollouts"
         )
-    environments = {about[task][0] for task in shared}
-    pool = Pool((Environment(key) for key in environments), (Task(task, about[task][0], about[task][1]) for task in shared))
-    cells = tuple(tuple(by_policy[policy][task.key] for task in pool.tasks) for policy in policies)
-    return Recording(name, pool, tuple(policies), cells)
+    kept = Pool(*_from_lines(shared, rows) if pool is None else _from_pool(shared, pool, name))
+    cells = tuple(tuple(rows.rewards[policy][task.key] for task in kept.tasks) for policy in policies)
+    return Recording(name, kept, tuple(policies), cells)
+
+
+def _from_lines(keys: Sequence[str], rows: _Rows) -> tuple[list[Environment], list[Task]]:
+    environments = {rows.about[key][0] for key in keys}
+    return [Environment(key) for key in environments], [Task(key, *rows.about[key]) for key in keys]
+
+
+def _from_pool(keys: Sequence[str], pool: Pool, name: str) -> tuple[list[Environment], list[Task]]:
+    absent = [key for key in keys if key not in pool]
+    if absent:
+        raise RecordError(f"{name}: {len(absent)} tasks are not in the pool, the first is {absent[0]!r}; give the pool of these rollouts")
+    tasks = [pool.task(key) for key in keys]
+    return [pool.environment(key) for key in {task.environment for task in tasks}], tasks
 
 
 def _usable(known: Mapping[str, np.ndarray]) -> set[str]:
@@ -138,9 +174,17 @@ class SplitPolicy:
         self.group_size = min(MAX_GROUP, max(2, int(np.median([len(shown) for cells in self._shown for shown in cells]))))
 
     def roll_out(self, policy: int, rows: np.ndarray, step: int) -> np.ndarray:
-        """Rewards [B, G] of tasks ``rows`` [B], drawn with replacement from the shown half."""
+        """Rewards [B, G] of tasks ``rows`` [B], drawn from the shown half: each of its rollouts once before any twice.
+
+        Drawn with replacement, a group of n rollouts would lose a share 1 / n of the half's variance, half of it at n = 2.
+        """
         rng = np.random.Generator(np.random.Philox(key=[self.seed, 1000 + step]))
-        return np.stack([rng.choice(self._shown[policy][row], self.group_size) for row in rows])
+        return np.stack([_draw(self._shown[policy][row], self.group_size, rng) for row in rows])
+
+
+def _draw(rewards: np.ndarray, num: int, rng: np.random.Generator) -> np.ndarray:
+    rounds = -(-num // len(rewards))
+    return np.concatenate([rng.permutation(rewards) for _ in range(rounds)])[:num]
 
 
 def _halves(rewards: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

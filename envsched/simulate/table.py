@@ -22,11 +22,17 @@ REPLAY_COLUMNS = (
     ("gain", "over random", "+.3f"),
     ("captured_share", "share", ".3f"),
     ("hit_rate", "hits", ".3f"),
+    ("environments", "envs", ".1f"),
+    ("minus_random", "- random", "+.4f"),
     ("minus_mopps", "- mopps", "+.4f"),
     ("minus_dps", "- dps", "+.4f"),
-    ("spearman_unobserved", "rho unseen", ".3f"),
-    ("environment_spearman_unobserved", "env. mean", ".3f"),
-    ("spearman_observed", "rho seen", ".3f"),
+)
+PREDICTION_COLUMNS = (
+    ("spearman", "rho", ".3f"),
+    ("environment_spearman", "env. mean", ".3f"),
+    ("minus_environment", "difference", "+.3f"),
+    ("hit_rate", "top-quarter hits", ".3f"),
+    ("chance", "chance", ".3f"),
 )
 
 

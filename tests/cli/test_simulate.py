@@ -47,13 +47,27 @@ def test_what_is_unknown_is_refused_with_the_list(capsys, arguments, message):
     assert message in error
 
 
-def test_replay_prints_both_tables(capsys, tmp_path):
+def test_replay_prints_its_tables_and_draws(capsys, tmp_path):
     rows = [row(f"{e}{i}", p, [0, 1, i % 2, 0]) for e in "ab" for i in range(10) for p in ("weak", "strong")]
-    rollouts, out = write(tmp_path / "rollouts.jsonl.gz", rows), tmp_path / "replay.json"
-    status, printed, _ = run_command(capsys, "replay", "--rollouts", rollouts, "--schedulers", "mopps,dps", "--runs", "2", "--json", out)
+    rollouts, out, pictures = write(tmp_path / "rollouts.jsonl.gz", rows), tmp_path / "replay.json", tmp_path / "pictures"
+    arguments = ("--schedulers", "no_graph,mopps,dps", "--runs", "2", "--set", "features.encoder=tfidf", "--picture", "svg")
+    status, printed, _ = run_command(capsys, "replay", "--rollouts", rollouts, *arguments, "--json", out, "--figures", pictures)
     assert status == 0
-    assert "2 policies, B 4, G 2, quotas" in printed
+    assert "2 policies of 3 steps, B 4, G 2, quotas" in printed
     assert "no quotas" in printed
+    assert re.search(r"variance of unobserved tasks, Spearman's rho; the noise allows 0\.\d\d", printed)
     tables = json.loads(out.read_text())["replays"]
     assert [table["quotas"] for table in tables] == [True, False]
     assert set(tables[0]["schedulers"]["mopps"]["minus_dps"]) == {"mean", "low", "high"}
+    assert list(tables[0]["prediction"]) == ["no_graph"]
+    drawn = {str(path.relative_to(pictures)) for path in pictures.rglob("*.svg")}
+    both = ("variance", "coverage", "hit_rate", "calibration", "environments_no_graph")
+    assert drawn >= {f"rollouts_{table}/{name}.svg" for table in ("quotas", "no_quotas") for name in both}
+    assert "rollouts_quotas/prediction.svg" in drawn
+
+
+def test_replay_refuses_what_it_does_not_know(capsys, tmp_path):
+    rollouts = write(tmp_path / "rollouts.jsonl", [row("a1", "p", [0, 1])])
+    status, _, error = run_command(capsys, "replay", "--rollouts", rollouts, "--schedulers", "leeps")
+    assert status == 2
+    assert "unknown scheduler 'leeps' Known: envsched, paper" in error.replace("\n", " ")

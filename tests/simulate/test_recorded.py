@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from envsched.errors import RecordError
+from envsched.pool import Pool
 from envsched.simulate.recorded import SplitPolicy, read_recordings
 
 
@@ -38,6 +39,33 @@ def test_checkpoints_make_one_recording_each_and_cells_are_joined(tmp_path):
     assert [recording.policies for recording in recordings] == [("base", "x"), ("base", "y")]
     assert recordings[0].cells[0][0].tolist() == [0, 1, 0, 1, 1]
     assert recordings[0].pool.task("a1").prompt == "from elsewhere"
+
+
+def test_checkpoints_of_one_run_make_a_chain_in_order_of_steps(tmp_path):
+    rows = [row(t, "tiny", [0, 1], s) for t in ("a1", "a2") for s in (20, 0, 10)]
+    (recording,) = read_recordings(write(tmp_path / "run.jsonl", rows))
+    assert recording.policies == ("tiny at step 0", "tiny at step 10", "tiny at step 20")
+
+
+def test_tasks_come_from_the_pool_where_one_is_given(tmp_path):
+    pool = Pool.synthetic(2, 3)
+    rows = [row(task.key, p, [0, 1]) for task in pool.tasks[:4] for p in ("weak", "strong")]
+    (recording,) = read_recordings(write(tmp_path / "rollouts.jsonl", rows), pool=pool)
+    assert recording.pool.tasks == pool.tasks[:4]
+    stranger = write(tmp_path / "other.jsonl", [*rows, row("b9", "weak", [0, 1]), row("b9", "strong", [0, 1])])
+    with pytest.raises(RecordError, match="1 tasks are not in the pool, the first is 'b9'"):
+        read_recordings(stranger, pool=pool)
+
+
+def test_groups_take_each_rollout_of_the_half_once_before_any_twice(tmp_path):
+    """Drawn so, a group as large as the half has the half's own variance, not a smaller one."""
+    rows = [row("a1", "p", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), row("a2", "p", [0.7, 0.8])]
+    (recording,) = read_recordings(write(tmp_path / "rollouts.jsonl", rows))
+    policy = SplitPolicy(recording, 0, whole=True)
+    assert policy.group_size == 4
+    large, small = policy.roll_out(0, np.array([0, 1]), 3)
+    assert len(set(large)) == 4
+    assert sorted(small) == [0.7, 0.7, 0.8, 0.8]
 
 
 @pytest.mark.parametrize(
