@@ -6,33 +6,33 @@ longest should not start last. The batch itself, its manifest and its records ke
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from statistics import fmean
+from statistics import fmean, linear_regression
 
 from envsched.pool import Pool
 from envsched.types import RolloutRecord
 
 
 class LengthForecast:
-    """Tokens that a rollout of a task will probably write: the task's last mean, else its environment's, else all tasks'."""
+    """Tokens that a rollout of a task will probably write: the task's last mean, else what its prompt's length says: the
+    least-squares line of last means on characters over the tasks seen so far. (What an environment's other tasks wrote says
+    next to nothing: tasks of one environment differ by how much they ask for.)
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._environment_of = {task.key: task.environment for task in pool.tasks}
+        self._characters_of = {task.key: len(task.prompt) for task in pool.tasks}
         self._of_task: dict[str, float] = {}
-        self._of_environment: dict[str, list[float]] = defaultdict(list)
+        self._line = (0.0, 0.0)
 
     def observe(self, records: Iterable[RolloutRecord]) -> None:
         """Take in the token counts of rollouts; those without any tell nothing."""
-        for record in records:
-            if record.tokens:
-                self._of_task[record.task] = fmean(record.tokens)
-                self._of_environment[self._environment_of[record.task]].append(self._of_task[record.task])
+        self._of_task |= {record.task: fmean(record.tokens) for record in records if record.tokens}
+        self._line = _fit_line([self._characters_of[task] for task in self._of_task], list(self._of_task.values()))
 
     def tokens(self, task: str) -> float:
         """Expected tokens; 0 before any observation."""
-        if task in self._of_task:
-            return self._of_task[task]
-        seen = self._of_environment.get(self._environment_of[task]) or list(self._of_task.values())
-        return fmean(seen) if seen else 0.0
+        intercept, slope = self._line
+        return self._of_task.get(task, intercept + slope * self._characters_of[task])
 
     def order(self, tasks: Sequence[str]) -> list[str]:
         """Environments by their longest task, longest first; in each its tasks likewise; ties in the order given."""
@@ -42,3 +42,11 @@ class LengthForecast:
             longest[environment] = max(longest[environment], self.tokens(task))
         first = {environment: place for place, environment in reversed(list(enumerate(self._environment_of[task] for task in tasks)))}
         return sorted(tasks, key=lambda t: (-longest[self._environment_of[t]], first[self._environment_of[t]], -self.tokens(t)))
+
+
+def _fit_line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
+    """Intercept and slope by least squares; level where x has no spread, 0 without any pair."""
+    if not x:
+        return 0.0, 0.0
+    slope = linear_regression(x, y).slope if min(x) < max(x) else 0.0
+    return fmean(y) - slope * fmean(x), slope

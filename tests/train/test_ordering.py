@@ -1,13 +1,14 @@
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from envsched.pool import Pool
 from envsched.train.ordering import LengthForecast
-from envsched.types import RolloutRecord, Status
+from envsched.types import Environment, RolloutRecord, Status, Task
 
-POOL = Pool.synthetic(4, 5)
+POOL = Pool([Environment(f"e{e}") for e in range(4)], [Task(f"e{e}-{i}", f"e{e}", "x" * (10 * i + 10)) for e in range(4) for i in range(5)])
 KEYS = [task.key for task in POOL.tasks]
 
 
@@ -20,11 +21,24 @@ def test_before_any_record_environments_come_as_the_batch_named_them():
     assert forecast.order([KEYS[5], KEYS[0], KEYS[6], KEYS[1]]) == [KEYS[5], KEYS[6], KEYS[0], KEYS[1]]
 
 
+def test_the_last_mean_of_a_task_else_the_line_through_those_seen():
+    """Prompts of 10 and 20 characters took 10 and 30 tokens: two tokens a character, less 10."""
+    forecast = LengthForecast(POOL)
+    forecast.observe([record(KEYS[0], 10), record(KEYS[6], 99)])
+    forecast.observe([record(KEYS[6], 30)])
+    assert forecast.tokens(KEYS[6]) == 30
+    assert forecast.tokens(KEYS[12]) == pytest.approx(50), "30 characters, of an environment never seen"
+
+
+def test_one_length_of_prompts_says_the_mean_for_all():
+    forecast = LengthForecast(POOL)
+    forecast.observe([record(KEYS[0], 10), record(KEYS[5], 30)])
+    assert forecast.tokens(KEYS[12]) == 20
+
+
 def test_long_environments_come_first_and_long_tasks_first_in_them():
     forecast = LengthForecast(POOL)
-    forecast.observe([record(KEYS[0], 10), record(KEYS[5], 30), record(KEYS[6], 50)])
-    assert forecast.tokens(KEYS[7]) == 40, "the environment's mean"
-    assert forecast.tokens(KEYS[10]) == 30, "the pool's mean"
+    forecast.observe([record(KEYS[0], 10), record(KEYS[5], 30), record(KEYS[6], 50), record(KEYS[7], 40)])
     assert forecast.order([KEYS[0], KEYS[5], KEYS[6], KEYS[7]]) == [KEYS[6], KEYS[7], KEYS[5], KEYS[0]]
 
 
