@@ -131,14 +131,13 @@ def import_pool(
 def _read(format: Format, file: Path, answers: Path | None, tools: Path | None, environment: str | None):
     from envsched.pool import Pool
     from envsched.pool.bfcl import read_bfcl
-    from envsched.pool.jsonl import read_jsonl
     from envsched.pool.tau_bench import read_tau_bench
 
     match format:
         case Format.ENVSCALER:
             return Pool.from_envscaler(file)
         case Format.JSONL:
-            return read_jsonl(file)
+            return Pool.from_jsonl(file)
         case Format.BFCL:
             return read_bfcl(file, answers, tools)
         case Format.TAU_BENCH:

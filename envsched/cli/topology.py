@@ -10,6 +10,8 @@ import typer
 from envsched.cli.cache import DEFAULT_CACHE, cache_folder
 from envsched.errors import ConfigError
 
+CHECKS_FOR_PROCESSES = 10_000  # about two seconds of one core
+
 PoolName = Annotated[str, typer.Option("--pool", help="A folder in EnvScaler's format, a JSONL file, bundled, or synthetic:MxT.")]
 OutFile = Annotated[Path, typer.Option("--out", help="JSON lines, one a task, in the order of the pool.")]
 RunChecks = Annotated[
@@ -85,9 +87,14 @@ def static(pool: PoolName, out: OutFile, run_checks: RunChecks = False) -> None:
     from envsched.topology import extract_static, write_topologies
 
     opened = open_pool(pool)
-    topologies = extract_static(opened, _shares(opened) if run_checks else None)
+    topologies = extract_static(opened, _shares(opened) if run_checks else None, _processes(opened))
     write_topologies(out, topologies)
     _summarise(topologies, out)
+
+
+def _processes(pool) -> int:
+    """As many as there are cores, where there is more to read than starting them takes."""
+    return (os.cpu_count() or 1) if sum(len(task.checks) for task in pool.tasks) > CHECKS_FOR_PROCESSES else 1
 
 
 def llm(

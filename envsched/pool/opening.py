@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 
 from envsched.errors import PoolError
-from envsched.pool.jsonl import read_jsonl
 from envsched.pool.pool import Pool
+
+_KINDS = "expected a folder in EnvScaler's format, a JSONL file (.jsonl), bundled, or synthetic:MxT"
 
 
 def open_pool(name: str | Path, base: Path | None = None) -> Pool:
@@ -46,6 +47,11 @@ def _opened(name: str | Path) -> Pool:
         if size is None:
             raise PoolError(f"pool {name!r}: expected synthetic:MxT with M environments of T tasks, for example synthetic:51x50")
         return Pool.synthetic(int(size[1]), int(size[2]))
-    if str(name).endswith(".jsonl"):
-        return read_jsonl(Path(name))
-    return Pool.from_envscaler(name)
+    path = Path(name)
+    if not path.exists():
+        raise PoolError(f"pool {name}: no such file or folder; {_KINDS}")
+    if path.suffix == ".jsonl":
+        return Pool.from_jsonl(path)
+    if not path.is_dir():
+        raise PoolError(f"pool {name}: a file of another kind; {_KINDS} (`envsched pool import` makes one from other formats)")
+    return Pool.from_envscaler(path)

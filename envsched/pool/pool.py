@@ -52,6 +52,13 @@ class Pool:
         return cls(*read_envscaler(Path(folder)))
 
     @classmethod
+    def from_jsonl(cls, file: Path | str) -> "Pool":
+        """Read a pool as JSON lines; see ``envsched.pool.jsonl``."""
+        from envsched.pool.jsonl import read_jsonl
+
+        return read_jsonl(Path(file))
+
+    @classmethod
     def bundled(cls) -> "Pool":
         """The small executable pool that ships with envsched."""
         return cls.from_envscaler(Path(__file__).parent / "bundled")

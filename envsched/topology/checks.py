@@ -47,14 +47,29 @@ def read_check(source: str) -> CheckReading:
     function = next((f for f in functions if f.name == "check_func"), functions[-1] if functions else None)
     if function is None:
         return CheckReading(CheckKind.OTHER)
-    texts = (node.value for node in ast.walk(function) if isinstance(node, ast.Constant))
-    strings = frozenset(text for text in texts if isinstance(text, str))
+    strings = _strings(function)
     reader = _Reader(function)
     try:
         reader.walk(function.body, _Context())
     except RecursionError:  # an expression nested deeper than anybody writes
         return CheckReading(CheckKind.OTHER, strings=strings)
     return replace(reader.reading(), strings=strings)
+
+
+def _strings(function: ast.AST) -> frozenset[str]:
+    """Every string in a function. A third of all the work where ``ast.walk`` does it."""
+    found, ahead = set(), [function]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, ast.Constant):
+            found |= {node.value} if isinstance(node.value, str) else set()
+            continue
+        for value in vars(node).values():
+            if isinstance(value, list):
+                ahead += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST):
+                ahead.append(value)
+    return frozenset(found)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,11 @@ stand in, and the record's ``unread`` says so.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
+from multiprocessing import get_context
 from typing import Any
 
 from envsched.pool import Pool
@@ -35,18 +37,29 @@ class Operation:
     key: str | None  # none: the record is not there at the start, or has no key
 
 
-def extract_static(pool: Pool, true_at_start: Mapping[str, float] | None = None) -> dict[str, Topology]:
+def extract_static(pool: Pool, true_at_start: Mapping[str, float] | None = None, processes: int = 1) -> dict[str, Topology]:
     """A topology for every task, in the order of the pool.
 
     Args:
         true_at_start: share of checks that pass before any action, by task key, where something has run them.
+        processes: share environments out to this many fresh processes; pays from some thousand checks on.
     """
-    flows = {environment.key: Flow(read_environment(environment)) for environment in pool.environments}
     known = true_at_start or {}
-    return {
-        task.key: _topology(task, pool.environment(task.environment), flows[task.environment], known.get(task.key))
-        for task in track(pool.tasks, "topologies")
-    }
+    tasks = [pool.tasks[first:end] for first, end in pairwise(pool.offsets.tolist())]
+    shares = [{task.key: known[task.key] for task in group if task.key in known} for group in tasks]
+    if processes == 1:
+        return _gathered(map(_of_environment, pool.environments, tasks, shares), len(tasks))
+    with ProcessPoolExecutor(processes, get_context("spawn")) as workers:
+        return _gathered(workers.map(_of_environment, pool.environments, tasks, shares), len(tasks))
+
+
+def _gathered(found: Iterable[dict[str, Topology]], number: int) -> dict[str, Topology]:
+    return {key: topology for group in track(found, "topologies", total=number) for key, topology in group.items()}
+
+
+def _of_environment(environment: Environment, tasks: Sequence[Task], known: Mapping[str, float]) -> dict[str, Topology]:
+    flow = Flow(read_environment(environment))
+    return {task.key: _topology(task, environment, flow, known.get(task.key)) for task in tasks}
 
 
 def _topology(task: Task, environment: Environment, flow: Flow, true_at_start: float | None) -> Topology:

@@ -35,7 +35,8 @@ def read_topologies(path: Path | str, pool: Pool | None = None) -> dict[str, Top
                 raise StateError(f"{path}, line {number}: task {key!r} occurs twice; keep one line for each task")
             topologies[key] = topology
     except (OSError, UnicodeDecodeError) as error:
-        raise StateError(f"topologies {path}: {error}; write them with `envsched topology static`") from None
+        reason = getattr(error, "strerror", None) or error
+        raise StateError(f"topologies {path}: {reason}; write them with `envsched topology static`") from None
     if pool is not None:
         check_cover(topologies, pool, str(path))
     return topologies

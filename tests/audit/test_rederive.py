@@ -148,7 +148,7 @@ def test_a_removed_rollouts_file_is_found(run):
 
 def test_a_moved_pool_and_a_folder_that_is_no_run_are_named(run, tmp_path):
     shutil.move(tmp_path / "pool", tmp_path / "elsewhere")
-    assert re.match(r"step 0: .*pool: no file of environments", refused(run))
+    assert re.match(r"step 0: .*pool: no such file or folder", refused(run))
     assert audit_run(run.folder, str(tmp_path / "elsewhere")).steps == (0, 1, 2, 3, 4)
     with pytest.raises(ConfigError, match=r"no run directory: it has no resolved_config\.yaml"):
         audit_run(tmp_path / "elsewhere")

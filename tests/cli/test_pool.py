@@ -32,7 +32,7 @@ def test_show_lists_tasks_or_shows_one(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("stats", "nowhere"), "error: nowhere: no file of environments"),
+        (("stats", "nowhere"), "error: pool nowhere: no such file or folder"),
         (("stats", "synthetic:5"), "expected synthetic:MxT"),
         (("stats", "synthetic:0x3"), "expected"),
         (("show", "bundled", "--task", "none"), "task 'none' is not in this pool"),

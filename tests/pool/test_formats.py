@@ -50,6 +50,7 @@ def test_writing_and_reading_back_keeps_the_fingerprint(name, tmp_path):
     pool = open_pool(f"{folder}/envscaler" if name == "real" else name)
     write_jsonl(pool, tmp_path / "pool.jsonl")
     assert read_jsonl(tmp_path / "pool.jsonl").fingerprint == pool.fingerprint
+    assert Pool.from_jsonl(tmp_path / "pool.jsonl").fingerprint == pool.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_faulty_line_is_named(items, words, tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(PoolError, match=r"absent\.jsonl: No such file"):
+    with pytest.raises(PoolError, match=r"absent\.jsonl: no such file"):
         open_pool(tmp_path / "absent.jsonl")
 
 
@@ -226,3 +227,10 @@ def test_separators_inside_strings_do_not_end_a_line(tmp_path):
 def test_a_file_of_another_system_is_read(tmp_path):
     (tmp_path / "pool.jsonl").write_bytes(b'\xef\xbb\xbf{"key": "t", "environment": "e"}\r\n')
     assert read_jsonl(tmp_path / "pool.jsonl").tasks[0].key == "t"
+
+
+@pytest.mark.parametrize(("name", "words"), [("none", "no such file or folder"), ("none.jsonl", "no such"), ("pool.csv", "another kind")])
+def test_a_path_that_is_no_pool_is_named_with_what_one_is(name, words, tmp_path):
+    (tmp_path / "pool.csv").write_text("a,b\n")
+    with pytest.raises(PoolError, match=f"pool .*{name}: .*{words}.*expected a folder in EnvScaler's format, a JSONL file"):
+        open_pool(tmp_path / name)

@@ -170,3 +170,11 @@ def test_2550_real_tasks_take_less_than_30_seconds(real_pool):
     start = time.process_time()
     assert len(extract_static(pool)) == 2550
     assert time.process_time() - start < 30
+
+
+def test_several_processes_read_what_one_reads():
+    pool = Pool.bundled()
+    shares = {task.key: 0.5 for task in pool.tasks[::3]}
+    alone, shared = extract_static(pool, shares), extract_static(pool, shares, processes=2)
+    assert shared == alone
+    assert list(shared) == [task.key for task in pool.tasks]
