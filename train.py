@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None, reward: Any = None) -> int:
         else:
             from envsched.train.run import train
 
-            train(config, flags.run_dir, resume=flags.resume, reward=reward)
+            train(config, flags.run_dir, resume=flags.resume, accept_pool_change=flags.accept_pool_change, reward=reward)
     except EnvschedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="seed of every generator")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any setting, as half_life=24")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --run-dir")
+    parser.add_argument("--accept-pool-change", action="store_true", help="with --resume: go on with a pool that changed, keep what stayed")
     parser.add_argument("--require-sandbox", action="store_true", help="refuse to run unless every wall around environments stands")
     parser.add_argument("--prepare-only", action="store_true", help="write the resolved config and the batch of step 0, then stop")
     return parser

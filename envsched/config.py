@@ -164,6 +164,7 @@ class TrainConfig(Section):
     pool: str = Field(
         default="bundled", description="bundled, a folder in EnvScaler's format, or synthetic:MxT (M environments of T tasks)"
     )
+    findings: str = Field(default="", description="what envsched pool check --json wrote about the pool; empty: nothing is known of it")
     scheduler: str = Field(default="envsched", description="envsched, or the name of a baseline")
     model: str = Field(default="", description="folder (or hub name) of the policy")
     seed: int = Field(default=0, ge=0, description="every generator of a step comes from this and the step")

@@ -6,6 +6,9 @@ selector/features.npz                     what the graph is made from, with its 
 selector/task_manifest.step_N.json        the batch of step N with its provenance
 selector/input_audit.step_N.json          what the batch of step N follows from
 rollouts/step_N.jsonl                     records that came in at step N
+selector/findings.json                    what ``pool check`` found, where the run was given it
+selector/pools.json                       outlines of pools that the run had before, and until when
+selector/features.step_N.npz, findings.step_N.json   of the pool that came at step N
 ```
 """
 
@@ -26,7 +29,18 @@ class RunLayout:
 
     @property
     def features(self) -> Path:
-        return self.folder / "selector" / "features.npz"
+        return self.features_since(0)
+
+    def features_since(self, since: int) -> Path:
+        """Of the pool that is in force from step ``since`` on."""
+        return self.folder / "selector" / (f"features.step_{since}.npz" if since else "features.npz")
+
+    def findings_since(self, since: int) -> Path:
+        return self.folder / "selector" / (f"findings.step_{since}.json" if since else "findings.json")
+
+    @property
+    def pools(self) -> Path:
+        return self.folder / "selector" / "pools.json"
 
     def manifest(self, step: int) -> Path:
         return self.folder / "selector" / f"task_manifest.step_{step}.json"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from envsched.audit.epochs import read_epochs
 from envsched.audit.layout import RunLayout
 from envsched.audit.manifest import make_manifest, read_manifest, read_mapping
 from envsched.audit.writing import input_audit
@@ -12,8 +13,13 @@ from envsched.baselines import build_scheduler, scheduler_entry
 from envsched.config import load_config
 from envsched.errors import AuditError, ConfigError, EnvschedError
 from envsched.features import Features
+from envsched.filters import Findings
 from envsched.history import read_records
+from envsched.pool import Pool
 from envsched.pool.opening import open_pool
+from envsched.pool.pool import OutlinedPool
+from envsched.scheduler import carry_over
+from envsched.scheduler.recorded import RecordedScheduler
 from envsched.types import Manifest, Pick, RolloutRecord, Scheduler
 
 SAME_NUMBER = 1e-9  # scores and terms may differ by rounding between machines; picks may not differ at all
@@ -47,7 +53,8 @@ def audit_run(folder: Path | str, pool: str | None = None) -> AuditReport:
     manifests, audits = set(layout.manifest_steps()), set(layout.input_audit_steps())
     _refuse_gaps(layout, manifests, audits)
     steps = sorted(manifests | audits)
-    scheduler = _scheduler(layout, steps[0] if steps else 0, pool)
+    epochs = _Epochs(layout, steps[0] if steps else 0, pool, max(manifests, default=-1))
+    scheduler = epochs.first()
     notes: list[str] = []
     pending, num_records = layout.rollout_steps(), 0
     for step in steps:
@@ -57,6 +64,7 @@ def audit_run(folder: Path | str, pool: str | None = None) -> AuditReport:
                 scheduler.observe(records)
                 num_records += len(records)
                 notes += problems
+            scheduler = epochs.follow(scheduler, step)
             if step in audits:
                 _compare_inputs(read_mapping(layout.input_audit(step)), input_audit(step, scheduler))
             if step in manifests:
@@ -103,16 +111,51 @@ def _unvouched(layout: RunLayout, step: int, scheduler: Scheduler) -> list[str]:
     return [*problems, f"{layout.rollouts(step)}: no later batch or input audit vouches for its {len(records)} records"]
 
 
-def _scheduler(layout: RunLayout, first_step: int, pool_name: str | None) -> Scheduler:
-    """The run's scheduler as it was before its first step."""
-    try:
-        config = load_config(layout.config)
-        run = config.train
-        pool = open_pool(run.pool, layout.folder) if pool_name is None else open_pool(pool_name)
-        features = Features.load(layout.features, pool) if scheduler_entry(run.scheduler).uses_features else None
-        return build_scheduler(run.scheduler, pool, config.scheduler, run.seed, features)
-    except EnvschedError as error:
-        raise AuditError(f"step {first_step}: {error}") from error
+class _Epochs:
+    """The run's scheduler as it was before its first step, and on each pool that came later.
+
+    Args:
+        layout: of the run.
+        first_step: blamed for what is missing at the start.
+        pool_name: of the last pool; none: as the config names it.
+        last_batch: a change after it has not come into force.
+    """
+
+    def __init__(self, layout: RunLayout, first_step: int, pool_name: str | None, last_batch: int) -> None:
+        self._layout, self._pool_name, self._first_step = layout, pool_name, first_step
+        self._gone = read_epochs(layout)
+        self._since = [0, *(until for until, _ in self._gone)]
+        self._pending = [number for number, since in enumerate(self._since) if 0 < since <= last_batch]
+
+    def first(self) -> Scheduler:
+        try:
+            return self._scheduler(0)
+        except EnvschedError as error:
+            raise AuditError(f"step {self._first_step}: {error}") from error
+
+    def follow(self, scheduler: Scheduler, step: int) -> Scheduler:
+        """The scheduler that chooses for ``step``, all records before it observed."""
+        while self._pending and self._since[self._pending[0]] <= step:
+            following = self._scheduler(self._pending.pop(0))
+            state, _ = carry_over(scheduler.state_dict(), following.pool, step)
+            following.load_state_dict(state)
+            scheduler = following
+        return scheduler
+
+    def _scheduler(self, number: int) -> RecordedScheduler:
+        config, since = load_config(self._layout.config), self._since[number]
+        run, entry = config.train, scheduler_entry(config.train.scheduler)
+        if number < len(self._gone) and entry.reads_content:
+            raise AuditError(
+                f"{run.scheduler} reads the content of tasks, and the pool of the steps before {self._gone[number][0]} is gone"
+            )
+        pool = OutlinedPool(self._gone[number][1]) if number < len(self._gone) else self._last_pool(run.pool)
+        features = Features.load(self._layout.features_since(since), pool) if entry.uses_features else None
+        findings = Findings.read(self._layout.findings_since(since), pool) if self._layout.findings_since(since).exists() else None
+        return build_scheduler(run.scheduler, pool, config.scheduler, run.seed, features, findings)
+
+    def _last_pool(self, named: str) -> Pool:
+        return open_pool(named, self._layout.folder) if self._pool_name is None else open_pool(self._pool_name)
 
 
 def _compare_inputs(written: Mapping[str, Any], derived: Mapping[str, Any]) -> None:

@@ -13,26 +13,31 @@ from typing import Any
 from envsched.config import SchedulerConfig
 from envsched.errors import ConfigError
 from envsched.features import Features
+from envsched.filters import Findings
 from envsched.pool import Pool
 from envsched.types import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How a scheduler is made, and whether it looks at features (which are then built, or loaded, once and handed in)."""
+    """How a scheduler is made, and what it looks at: features and findings (which are then made, or loaded, once and handed in), and
+    whether the content of tasks itself decides."""
 
-    build: Callable[[str, Pool, SchedulerConfig, int, Features | None], Scheduler]
-    uses_features: bool
+    build: Callable[..., Scheduler]
+    uses_features: bool  # ours all do, and these mask what ``pool check`` found too
     summary: str
+    reads_content: bool = False
 
 
-def _ours(**changes: Any) -> Callable[[str, Pool, SchedulerConfig, int, Features | None], Scheduler]:
+def _ours(**changes: Any) -> Callable[..., Scheduler]:
     """Our scheduler with a few settings changed."""
 
-    def build(name: str, pool: Pool, config: SchedulerConfig, seed: int, features: Features | None) -> Scheduler:
+    def build(
+        name: str, pool: Pool, config: SchedulerConfig, seed: int, features: Features | None, findings: Findings | None = None
+    ) -> Scheduler:
         from envsched.scheduler.env_scheduler import EnvScheduler
 
-        return EnvScheduler(pool, config.model_copy(update=changes), seed, features, name)
+        return EnvScheduler(pool, config.model_copy(update=changes), seed, features, name, findings)
 
     return build
 
@@ -74,7 +79,7 @@ SCHEDULERS: dict[str, Entry] = {
     "greso": Entry(_rival("greso", "GRESO"), False, "epochs that skip tasks whose groups keep showing nothing"),
     "plr": Entry(_rival("plr", "PLR"), False, "prioritized replay by standard deviation and staleness"),
     "sfl": Entry(_rival("sfl", "SFL"), False, "a buffer of the most learnable tasks; its extra rollouts are charged"),
-    "adarft": Entry(_rival("adarft", "AdaRFT"), False, "static difficulty nearest to a moving target"),
+    "adarft": Entry(_rival("adarft", "AdaRFT"), False, "static difficulty nearest to a moving target", reads_content=True),
     "oracle": Entry(_rival("oracle", "Oracle"), False, "true variance under the quotas; needs a simulator or a replay"),
     "oracle_coverage": Entry(_rival("oracle", "CoverageOracle"), False, "the same with a coverage lane"),
 }
@@ -94,16 +99,27 @@ def scheduler_entry(name: str) -> Entry:
 
 
 def build_scheduler(
-    name: str, pool: Pool, config: SchedulerConfig = SchedulerConfig(), seed: int = 0, features: Features | None = None
+    name: str,
+    pool: Pool,
+    config: SchedulerConfig = SchedulerConfig(),
+    seed: int = 0,
+    features: Features | None = None,
+    findings: Findings | None = None,
 ) -> Scheduler:
     """A scheduler by its name in ``SCHEDULERS``.
 
     Args:
         features: of ``pool``, for those that use them; absent, they build their own.
+        findings: what ``pool check`` found about ``pool``.
 
     Raises:
-        ConfigError: no such scheduler.
+        ConfigError: no such scheduler, or one that takes no findings.
         SelectionError: N < B.
         StateError: the features belong to another pool.
     """
-    return scheduler_entry(name).build(name, pool, config, seed, features)
+    entry = scheduler_entry(name)
+    if findings is None:
+        return entry.build(name, pool, config, seed, features)
+    if not entry.uses_features:
+        raise ConfigError(f"scheduler {name!r} takes no findings of pool check; leave them out, or drop the tasks from the pool")
+    return entry.build(name, pool, config, seed, features, findings)

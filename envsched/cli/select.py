@@ -1,6 +1,7 @@
 """``envsched select``: one batch from a pool and a history file, for any trainer in any language."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,9 @@ Examples:
   envsched select --pool data/envscaler --history rollouts.jsonl --step 5 --batch-size 16 --out manifest.json
 
   envsched select --pool bundled --history rollouts.jsonl --step 5 --set half_life=24 --set coverage_share=0.25 --out -
+
+  envsched select --pool data/now --previous-pool data/before@40 --findings findings.json --selected manifest_41.json
+      --history rollouts.jsonl --step 42 --out manifest_42.json
 """
 
 
@@ -40,6 +44,13 @@ def select(
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; may be repeated.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of the run, the same for all its steps; else the config's.")] = None,
     topologies: Annotated[Path | None, typer.Option("--topologies", help="Topologies from an extractor; else from code alone.")] = None,
+    findings: Annotated[Path | None, typer.Option("--findings", help="What pool check --json wrote; else the config's.")] = None,
+    previous_pool: Annotated[
+        list[str] | None, typer.Option("--previous-pool", metavar="POOL@STEP", help="A pool of this run until STEP; may be repeated.")
+    ] = None,
+    selected: Annotated[
+        list[Path] | None, typer.Option("--selected", help="Manifest of a batch whose records may still be out; may be repeated.")
+    ] = None,
     scheduler: Annotated[str | None, typer.Option("--scheduler", help="Which scheduler chooses; else the config's.")] = None,
     cache: Annotated[
         Path, typer.Option("--cache", envvar="ENVSCHED_CACHE", help="Folder that keeps text vectors by content.")
@@ -49,18 +60,21 @@ def select(
     from envsched.baselines import build_scheduler, scheduler_entry
     from envsched.config import load_config
     from envsched.files import canonical_json
+    from envsched.filters import Findings
     from envsched.pool.opening import open_pool
     from envsched.select import refuse_small_pool
 
-    _refuse_overwriting(out, history=history, config=config, topologies=topologies, pool=pool)
+    _refuse_overwriting(out, history=history, config=config, topologies=topologies, pool=pool, findings=findings)
     overrides = [*(settings or ()), *(() if batch_size is None else (f"batch_size={batch_size}",))]
     resolved = load_config(config, overrides)
     opened = open_pool(pool)
     refuse_small_pool(len(opened), resolved.scheduler.batch_size)  # before features take their time
     name = resolved.train.scheduler if scheduler is None else scheduler
     features = _features(opened, resolved, topologies, cache) if scheduler_entry(name).uses_features else None
-    chooser = build_scheduler(name, opened, resolved.scheduler, resolved.train.seed if seed is None else seed, features)
-    _observe(chooser, history, step)
+    report = findings or (Path(resolved.train.findings) if resolved.train.findings else None)
+    found = None if report is None else Findings.read(report, opened)
+    chooser = build_scheduler(name, opened, resolved.scheduler, resolved.train.seed if seed is None else seed, features, found)
+    _observe(chooser, history, step, previous_pool or (), selected or ())
     batch = chooser.select(step)
     manifest = make_manifest(batch, chooser)
     if out == "-":
@@ -79,12 +93,16 @@ def _refuse_overwriting(out: str, **inputs: str | Path | None) -> None:
             raise ConfigError(f"--out {out} is the file of --{name}, which would be lost; give the manifest a name of its own")
 
 
-def _observe(chooser, history: Path | None, step: int) -> None:
+def _observe(chooser, history: Path | None, step: int, previous_pools: Sequence[str], selected: Sequence[Path]) -> None:
+    from envsched.cli.past import load_past
+
     records = _records(history, step)
     try:
-        chooser.observe(records)
+        load_past(chooser, records, previous_pools, selected)
     except (RecordError, UnknownTaskError) as error:
-        raise type(error)(f"history file {history}: {error}; mend or remove its line") from None
+        raise type(error)(
+            f"history file {history}: {error}; mend or remove its line, or name the pool it was made with: --previous-pool"
+        ) from None
     if step > 0 and not any(record.step < step for record in records):
         _say(f"warning: {history} has no record of a step before {step}: chosen as at the start of a run")
 

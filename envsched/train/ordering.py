@@ -25,8 +25,9 @@ class LengthForecast:
         self._line = (0.0, 0.0)
 
     def observe(self, records: Iterable[RolloutRecord]) -> None:
-        """Take in the token counts of rollouts; those without any tell nothing."""
-        self._of_task |= {record.task: fmean(record.tokens) for record in records if record.tokens}
+        """Take in the token counts of rollouts; those without any, and those of tasks that the pool no longer has, tell nothing."""
+        known = (record for record in records if record.tokens and record.task in self._environment_of)
+        self._of_task |= {record.task: fmean(record.tokens) for record in known}
         self._line = _fit_line([self._characters_of[task] for task in self._of_task], list(self._of_task.values()))
 
     def tokens(self, task: str) -> float:

@@ -7,6 +7,8 @@ from envsched.audit import write_batch
 from envsched.baselines import build_scheduler, scheduler_entry
 from envsched.config import Config
 from envsched.features import Features, build_features
+from envsched.files import write_atomically
+from envsched.filters import Findings
 from envsched.pool import Pool
 from envsched.pool.opening import open_pool
 from envsched.train.geometry import Geometry, divide
@@ -35,16 +37,33 @@ def prepare(config: Config, run_dir: Path | str) -> Batch:
 
 
 def scheduler_of(config: Config, pool: Pool, run: RunDirectory) -> Scheduler:
-    """The scheduler that the config names, on features computed once per run."""
-    return build_scheduler(config.train.scheduler, pool, config.scheduler, config.train.seed, _features(config, pool, run))
+    """The scheduler that the config names, on features computed once per run and pool, and on the run's own copy of the findings."""
+    features, findings = _features(config, pool, run), findings_of(config, pool, run)
+    return build_scheduler(config.train.scheduler, pool, config.scheduler, config.train.seed, features, findings)
+
+
+def findings_of(config: Config, pool: Pool, run: RunDirectory) -> Findings | None:
+    """What ``pool check`` found, from the run's own copy, which is made where it is absent.
+
+    Raises:
+        StateError: no such report, or one of another pool.
+    """
+    if not config.train.findings:
+        return None
+    kept = run.layout.findings_since(run.pool_since)
+    if not kept.exists():
+        Findings.read(config.train.findings, pool)
+        write_atomically(kept, Path(config.train.findings).read_bytes())
+    return Findings.read(kept, pool)
 
 
 def _features(config: Config, pool: Pool, run: RunDirectory) -> Features | None:
     if not scheduler_entry(config.train.scheduler).uses_features:
         return None
-    if run.layout.features.exists():
-        return Features.load(run.layout.features, pool)
+    path = run.layout.features_since(run.pool_since)
+    if path.exists():
+        return Features.load(path, pool)
     features = build_features(pool, config.features)
-    run.layout.features.parent.mkdir(parents=True, exist_ok=True)
-    features.save(run.layout.features)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    features.save(path)
     return features

@@ -5,7 +5,7 @@ seen them, and a checkpoint is sealed only after both. Letters: B tasks, G rollo
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Rounds:
         forecast: decides in which order a batch is rolled out; none: as the scheduler gave it.
         keep_checkpoints: newest checkpoints that stay.
         config: the rewards' range and how a variance is counted.
+        floors: reward of doing nothing by task key, where it is known: the identifier guard looks at what lies above.
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class Rounds:
         forecast: LengthForecast | None = None,
         keep_checkpoints: int = 2,
         config: SchedulerConfig = SchedulerConfig(),
+        floors: Mapping[str, float] | None = None,
     ) -> None:
         self.scheduler, self.run, self._forecast = scheduler, run, forecast
-        self._keep, self.config = keep_checkpoints, config
+        self._keep, self.config, self.floors = keep_checkpoints, config, floors or {}
         self._batch: Batch | None = None
         self._select_seconds = 0.0
 

@@ -14,13 +14,15 @@ from envsched.files import canonical_json, digest
 from envsched.history import read_records
 from envsched.pool import Pool
 from envsched.pool.opening import open_pool
+from envsched.pool.outline import Outline
 from envsched.runtime import EnvironmentRuntime
+from envsched.scheduler import carry_over
 from envsched.train.arguments import grpo_arguments
 from envsched.train.checkpoints import read_seal
 from envsched.train.collectives import from_rank_0
 from envsched.train.combinations import refuse_impossible, sharding_of
 from envsched.train.ordering import LengthForecast
-from envsched.train.preparation import geometry_of, scheduler_of
+from envsched.train.preparation import findings_of, geometry_of, scheduler_of
 from envsched.train.rounds import Rounds
 from envsched.train.run_directory import RunDirectory
 from envsched.train.run_log import RunLog, summary_table
@@ -35,6 +37,7 @@ def train(
     run_dir: Path | str,
     *,
     resume: bool = False,
+    accept_pool_change: bool = False,
     scheduler: Scheduler | None = None,
     reward: RewardRule | None = None,
 ) -> None:
@@ -44,6 +47,7 @@ def train(
         config: sections scheduler, features and train.
         run_dir: a fresh folder, or that of the run to go on with.
         resume: go on from the newest whole checkpoint, from the beginning where there is none.
+        accept_pool_change: the pool of the run to resume may have changed: what is known of tasks that stayed is kept.
         scheduler: any object with the five verbs, used on rank 0 in place of the one that the config names.
         reward: replaces the share of passed checks; see ``ScheduledGRPOTrainer``.
 
@@ -56,7 +60,7 @@ def train(
     geometry = geometry_of(config, world_size)
     refuse_impossible(config, world_size, sharding_of(os.environ))
     args = grpo_arguments(config, geometry, run.checkpoints, run.folder / "logs")
-    first_step, checkpoint = from_rank_0(lambda: _open(run, config, pool, resume))
+    first_step, checkpoint = from_rank_0(lambda: _open(run, config, pool, resume, accept_pool_change))
     if args.process_index == 0:
         _say_start(args, run, first_step)
     if first_step < config.train.max_steps:
@@ -67,28 +71,44 @@ def train(
         print(f"run: {run.folder}")
 
 
-def _open(run: RunDirectory, config: Config, pool: Pool, resume: bool) -> tuple[int, Path | None]:
+def _open(run: RunDirectory, config: Config, pool: Pool, resume: bool, accept_pool_change: bool) -> tuple[int, Path | None]:
     """Step to begin with and the checkpoint to load."""
-    run.begin(config, resume)
+    run.begin(config, resume, accept_pool_change)
     step, checkpoint = run.rewind()
-    if checkpoint is not None:
-        seal = read_seal(checkpoint)
-        for what, now in (("pool", pool.fingerprint), ("rollouts", run.rollouts_digest(step))):
-            if seal["digests"][what] != now:
-                raise StateError(
-                    f"{checkpoint}: sealed with {what} {seal['digests'][what][:12]}, now {now[:12]}; restore the {what} of this run"
-                )
+    if checkpoint is None:
+        if accept_pool_change:
+            run.change_pool(0, None)
+        return step, checkpoint
+    seal = read_seal(checkpoint)
+    if seal["digests"]["rollouts"] != run.rollouts_digest(step):
+        raise _other(checkpoint, "rollouts", seal["digests"]["rollouts"], run.rollouts_digest(step))
+    if seal["digests"]["pool"] != pool.fingerprint:
+        if not accept_pool_change:
+            raise _other(
+                checkpoint, "pool", seal["digests"]["pool"], pool.fingerprint, ", or go on with the changed one: --accept-pool-change"
+            )
+        _, change = carry_over(seal["scheduler"], pool, step)
+        print(f"the pool changes at step {step}: {change}", flush=True)
+        run.change_pool(step, Outline.from_json(seal["scheduler"]["pool"]))
     return step, checkpoint
+
+
+def _other(checkpoint: Path, what: str, sealed: str, now: str, remedy: str = "") -> StateError:
+    return StateError(f"{checkpoint}: sealed with {what} {sealed[:12]}, now {now[:12]}; restore the {what} of this run{remedy}")
 
 
 def _rounds(config: Config, pool: Pool, run: RunDirectory, scheduler: Scheduler | None, first_step: int, checkpoint: Path | None) -> Rounds:
     scheduler = scheduler or scheduler_of(config, pool, run)
     if checkpoint is not None:
-        scheduler.load_state_dict(read_seal(checkpoint)["scheduler"])
+        seal = read_seal(checkpoint)
+        changed = seal["digests"]["pool"] != pool.fingerprint
+        scheduler.load_state_dict(carry_over(seal["scheduler"], pool, first_step)[0] if changed else seal["scheduler"])
     forecast = LengthForecast(pool)
     for step in range(first_step):
         forecast.observe(read_records(run.layout.rollouts(step))[0])
-    return Rounds(scheduler, run, forecast, config.train.keep_checkpoints, config.scheduler)
+    findings = findings_of(config, pool, run)
+    floors = findings.floor_of(pool) if findings else {}
+    return Rounds(scheduler, run, forecast, config.train.keep_checkpoints, config.scheduler, floors)
 
 
 def _train_steps(

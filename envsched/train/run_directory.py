@@ -15,21 +15,25 @@ from typing import Any
 
 import yaml
 
-from envsched.audit import RunLayout
+from envsched.audit import RunLayout, read_epochs, write_epochs
 from envsched.config import Config, load_config
 from envsched.errors import ConfigError, StateError
 from envsched.files import digest, read_lines, write_atomically
 from envsched.pool.opening import pool_seen_from
+from envsched.pool.outline import Outline
 from envsched.train.checkpoints import sealed_checkpoints, unsealed_checkpoints
 
 STEP_FILES = {  # by the first number that a checkpoint after K steps does not know, less K: it vouches for its own inputs
     "selector/task_manifest.step_{}.json": 0,
     "selector/input_audit.step_{}.json": 1,
     "rollouts/step_{}.jsonl": 0,
+    "selector/features.step_{}.npz": 0,
+    "selector/findings.step_{}.json": 0,
 }
 MAY_CHANGE = frozenset(  # what a resumed run may set otherwise: how long, how often, where; never what is learned from
     ("max_steps", "max_device_batch", "gradient_checkpointing", "device", "checkpoint_every", "keep_checkpoints", "trackers")
 )
+OF_THE_POOL = frozenset(("pool", "findings"))  # these too, where a changed pool is accepted
 
 
 class RunDirectory:
@@ -47,7 +51,7 @@ class RunDirectory:
     def metrics_file(self) -> Path:
         return self.folder / "logs" / "metrics.jsonl"
 
-    def begin(self, config: Config, resume: bool) -> None:
+    def begin(self, config: Config, resume: bool, accept_pool_change: bool = False) -> None:
         """Write the resolved config into a fresh directory, or check it against the one of the run to resume.
 
         Raises:
@@ -57,13 +61,13 @@ class RunDirectory:
         if self.layout.config.exists():
             if not resume:
                 raise ConfigError(f"run directory {self.folder} holds a run; give another --run-dir, or --resume to go on with it")
-            self._refuse_other_config(config)
+            self._refuse_other_config(config, MAY_CHANGE | OF_THE_POOL if accept_pool_change else MAY_CHANGE)
         write_atomically(self.layout.config, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
 
     def _seen_from_here(self, config: Config) -> Config:
-        """The config with a relative pool seen from the run directory, so that an audit finds it from anywhere."""
-        pool = pool_seen_from(self.folder, config.train.pool)
-        return config.model_copy(update={"train": config.train.model_copy(update={"pool": pool})})
+        """The config with relative paths of pool and findings seen from the run directory, so that an audit finds them from anywhere."""
+        seen = {name: pool_seen_from(self.folder, getattr(config.train, name)) for name in OF_THE_POOL if getattr(config.train, name)}
+        return config.model_copy(update={"train": config.train.model_copy(update=seen)})
 
     def rewind(self) -> tuple[int, Path | None]:
         """Go back to the newest whole checkpoint: (its step, its folder), or (0, none).
@@ -83,21 +87,34 @@ class RunDirectory:
                 )
         self._sweep()
         self._set_aside([*self._files_from(step), *unsealed_checkpoints(self.checkpoints)])
+        write_epochs(self.layout, [(until, outline) for until, outline in read_epochs(self.layout) if until < step])
         self._cut_metrics(step)
         return step, checkpoint
+
+    @property
+    def pool_since(self) -> int:
+        """The step at which the present pool came, 0 for the first."""
+        return max((until for until, _ in read_epochs(self.layout)), default=0)
+
+    def change_pool(self, step: int, gone: Outline | None) -> None:
+        """Another pool takes the place of ``gone`` at ``step``; none: of one that no batch was kept of."""
+        if gone is None:
+            self._set_aside([path for path in (self.layout.features_since(0), self.layout.findings_since(0)) if path.exists()])
+        else:
+            write_epochs(self.layout, [*read_epochs(self.layout), (step, gone)])
 
     def rollouts_digest(self, before: int) -> str:
         """SHA-256 of the rollouts of steps 0 .. before - 1."""
         return digest(*(self.layout.rollouts(step).read_bytes() for step in range(before)))
 
-    def _refuse_other_config(self, config: Config) -> None:
+    def _refuse_other_config(self, config: Config, may_change: frozenset[str]) -> None:
         old = load_config(self.layout.config).model_dump(mode="json")
         new = config.model_dump(mode="json")
         changed = [
             f"{section}.{name} was {old[section][name]!r}, now {value!r}"
             for section, values in new.items()
             for name, value in values.items()
-            if value != old[section][name] and not (section == "train" and name in MAY_CHANGE) and section != "runtime"
+            if value != old[section][name] and not (section == "train" and name in may_change) and section != "runtime"
         ]
         if changed:
             raise ConfigError(f"--resume {self.folder}: {'; '.join(changed)}. Set them back, or start another run directory")

@@ -172,7 +172,7 @@ class ScheduledGRPOTrainer(LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrain
         """With the rewards that guessed identifiers earned, where the scheduler's filter asks for them."""
         if "guesses" not in self._rounds.config.filters:
             return records
-        return IdentifierGuard(self._runtime).annotate(records)
+        return IdentifierGuard(self._runtime).annotate(records, self._rounds.floors)
 
     def _finished(self, rows: list, completions: list, ids: list) -> list[Attempt]:
         """Score this rank's episodes and end them."""

@@ -5,13 +5,14 @@ import shutil
 import numpy as np
 import pytest
 
-from envsched.audit import audit_run, write_batch
+from envsched.audit import audit_run, write_batch, write_epochs, write_input_audit
 from envsched.baselines import SCHEDULERS, build_scheduler
 from envsched.config import load_config
 from envsched.errors import AuditError, ConfigError
 from envsched.features import Features
-from envsched.history import append_records
+from envsched.history import append_records, read_records
 from envsched.pool.opening import open_pool
+from envsched.scheduler import carry_over
 from tests.audit.runs import edit_json, make_run, write_pool
 from tests.scheduler.worlds import make_features, records_of
 
@@ -245,3 +246,41 @@ def test_a_relative_pool_is_found_from_any_folder(run, tmp_path, monkeypatch):
     (tmp_path / "away").mkdir()
     monkeypatch.chdir(tmp_path / "away")
     assert audit_run("../run").steps == (0, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("name", ["envsched", "random", "adarft"])
+def test_a_run_over_changed_pools_audits_cleanly_and_what_is_gone_is_vouched_for(tmp_path, name):
+    """Two changes in place: the pools before are known by their outlines alone."""
+    folder = write_pool(tmp_path / "pool")
+    layout = make_run(tmp_path / "run", folder, steps=3, scheduler=name)
+    config, state, epochs = load_config(layout.config), None, []
+    for step in (3, 5):
+        before = open_pool(folder)
+        scheduler = build_scheduler(name, before, config.scheduler, 3, make_features(before))
+        if state is not None:
+            scheduler.load_state_dict(state)
+        scheduler.observe([record for earlier in range(step) for record in read_records(layout.rollouts(earlier))[0]])
+        edit_json(folder / "tasks.json", lambda tasks, step=step: (tasks.pop(step), tasks[step + 5].update(task=f"Something else {step}")))
+        pool = open_pool(folder)
+        state, change = carry_over(scheduler.state_dict(), pool, step)
+        assert (len(change.removed), len(change.edited)) == (1, 1)
+        epochs.append((step, before.outline))
+        write_epochs(layout, epochs)
+        make_features(pool).save(layout.features_since(step))
+        scheduler = build_scheduler(name, pool, config.scheduler, 3, make_features(pool))
+        scheduler.load_state_dict(state)
+        for following in (step, step + 1):
+            batch = scheduler.select(following)
+            write_batch(layout.folder, batch, scheduler)
+            append_records(layout.rollouts(following), records_of(batch, missing=0.1))
+            scheduler.observe(records_of(batch, missing=0.1))
+            write_input_audit(layout.folder, following + 1, scheduler)
+        state = scheduler.state_dict()
+    if name == "adarft":
+        assert re.match("step 0: adarft reads the content of tasks, and the pool of the steps before 3 is gone", refused(layout))
+        return
+    assert audit_run(layout.folder).steps == tuple(range(7))
+    edit_json(layout.manifest(5), lambda manifest: manifest["pool_change"]["removed"].pop())
+    assert refused(layout).startswith("step 5: the manifest has pool change")
+    edit_json(layout.pools, lambda content: content["pools"].pop())
+    assert re.match(r"step [0-5]: ", refused(layout))

@@ -2,6 +2,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +19,10 @@ from envsched.errors import ConfigError
 from envsched.features import build_features
 from envsched.history import append_records
 from envsched.pool import Pool
+from envsched.scheduler import carry_over
 from envsched.topology import extract_static, write_topologies
 from envsched.types import RolloutRecord, Status
-from tests.audit.runs import write_pool
+from tests.audit.runs import edit_json, write_pool
 from tests.cli.commands import run_command
 from tests.scheduler.worlds import rewards_of
 from tests.select.worlds import broken_quotas
@@ -287,3 +289,72 @@ def test_a_cache_that_cannot_be_written_is_said_and_costs_nothing_else(select, t
 def test_a_user_without_a_home_is_told_to_name_a_cache():
     with pytest.raises(ConfigError, match=r"no home directory; give --cache FOLDER, or set ENVSCHED_CACHE"):
         cache_folder(Path("~no-such-user/cache"))
+
+
+def write_report(folder, path, masks, floors):
+    path.write_text(json.dumps({"fingerprint": Pool.from_envscaler(folder).fingerprint, "masks": masks, "floors": floors}))
+    return path
+
+
+def test_findings_mask_what_can_teach_nothing(select, pool, tmp_path):
+    report = write_report(pool, tmp_path / "findings.json", {"env_0-task_0": "all its checks are vacuous"}, {"env_0-task_1": 0.25})
+    for given in (("--findings", report), ("--set", f"train.findings={report}")):
+        _, manifest, _ = select(0, *given, batch_size=24)
+        assert set(manifest.batch.tasks) == {task.key for task in Pool.from_envscaler(pool).tasks} - {"env_0-task_0"}
+        assert manifest.batch.masked == {"env_0-task_0": "pool check: all its checks are vacuous"}
+        assert next(pick.terms["floor"] for pick in manifest.batch.picks if pick.task == "env_0-task_1") == 0.25
+    status, _, err = select(0, "--findings", report, "--scheduler", "random")
+    assert status == 2
+    assert "takes no findings" in err
+
+
+def test_batches_whose_records_are_out_hold_leases(select, tmp_path):
+    _, first, _ = select(0)
+    history = tmp_path / "rollouts.jsonl"
+    append_records(history, [rewards_of(task, 0) for task in first.batch.tasks[:5]])
+    _, second, _ = select(1, "--history", history, "--selected", tmp_path / "manifest_0.json")
+    assert set(second.batch.masked) == set(first.batch.tasks[5:])
+    assert not set(second.batch.tasks) & set(first.batch.tasks[5:])
+
+
+def test_a_pool_that_changed_is_told_by_the_one_before(select, pool, tmp_path):
+    """One process per step over two changes of the pool gives what a long process gives that carries its state over."""
+    history, folders = tmp_path / "rollouts.jsonl", [shutil.copytree(pool, tmp_path / "first"), pool]
+    scheduler = _scheduler_on(pool)
+    for step in range(5):
+        if step == 3:
+            edit_json(pool / "tasks.json", lambda tasks: (tasks.pop(3), tasks[7].update(task="Something else"))[0])
+            state, change = carry_over(scheduler.state_dict(), Pool.from_envscaler(pool), 3)
+            scheduler = _scheduler_on(pool)
+            scheduler.load_state_dict(state)
+            assert (len(change.removed), len(change.edited)) == (1, 1)
+        given = ("--previous-pool", f"{folders[0]}@3") if step >= 3 else ()
+        status, manifest, err = select(step, "--seed", 5, *given, *(("--history", history) if step else ()))
+        assert status == 0, err
+        batch = scheduler.select(step)
+        assert manifest.batch == batch
+        assert manifest.digests == scheduler.digests(step)
+        assert (manifest.pool_change is None) == (step != 3)
+        records = [rewards_of(task, step) for task in batch.tasks]
+        append_records(history, records)
+        scheduler.observe(records)
+
+
+def _scheduler_on(folder):
+    opened = Pool.from_envscaler(folder)
+    return build_scheduler("envsched", opened, SchedulerConfig(batch_size=8), 5, build_features(opened, FeatureConfig(encoder="tfidf")))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("pool",), "expected POOL@STEP"),
+        (("bundled@3", "bundled@3"), "steps must ascend from 1, came 3, 3"),
+        (("nowhere@3",), "nowhere"),
+        (("bundled@x",), "expected POOL@STEP"),
+    ],
+)
+def test_a_previous_pool_that_is_none_is_named(select, given, says):
+    status, _, err = select(0, *(word for pool in given for word in ("--previous-pool", pool)))
+    assert status == 2
+    assert says in err

@@ -1,10 +1,11 @@
 """A policy with random weights and a small tokenizer, made on the spot: it has every real part and knows nothing."""
 
+import json
 from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 MARKS = ["[pad]", "[end]", "[tools]", "[user]", "[assistant]", "[call]", "[tool]"]
 CHAT_TEMPLATE = """\
@@ -52,3 +53,31 @@ def save_random_policy(folder: Path, texts: list[str], seed: int = 0) -> Path:
     config.eos_token_id, config.pad_token_id = fast.eos_token_id, fast.pad_token_id
     Qwen3ForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+def save_steady_policy(folder: Path, messages: list[list[dict]], tools: list[dict], seed: int = 0) -> Path:
+    """The same, trained until it says in each conversation of ``messages`` what its assistant says there."""
+    save_random_policy(folder, [json.dumps([messages, tools])], seed)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    ids = [tokenizer.apply_chat_template(talk, tools=tools, return_dict=False) for talk in messages]
+    end, assistant = tokenizer.convert_tokens_to_ids(["[end]", "[assistant]"])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(200):
+        loss = sum(model(torch.tensor([talk]), labels=torch.tensor([_said(talk, assistant, end)])).loss for talk in ids) / len(ids)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if loss.item() < 0.005:
+            break
+    model.save_pretrained(folder)
+    return folder
+
+
+def _said(talk: list[int], assistant: int, end: int) -> list[int]:
+    """Labels: what stands between the assistant's mark and the end of its turn."""
+    labels, speaking = [], False
+    for token in talk:
+        labels.append(token if speaking else -100)
+        speaking = token == assistant or (speaking and token != end)
+    return labels
