@@ -36,13 +36,12 @@ class World:
         self.lists: StaticLists = random_lists(self.offsets, 6, 12, self.generator)
         self.pool = LargePool(vectors, self.offsets, self.lists.carriers(), SchedulerConfig())
         self.solved = solve_rates(self.offsets, self.generator)
-        self.step, self.certified = 0, 0
+        self.step = 0
         self.selection = self.pool.select(0)
         self.rewards = self.rollouts()
         for _ in range(WARM):
             self.advance()
             self.rewards = self.rollouts()
-        self.certified, self.counted = 0, 0
 
     def rollouts(self) -> np.ndarray:
         return self.generator.binomial(1, self.solved[self.selection.rows, None].repeat(8, 1)).astype(np.float64)
@@ -67,14 +66,23 @@ def measure(arguments: Namespace) -> Figures:
 
 
 def _step(world: World, arguments: Namespace) -> Figures:
-    state = np.zeros(world.pool.evidence.nbytes, np.uint8)
-    copy = np.empty_like(state)
     seconds = {"wall": {"step": [], "copy": []}, "cpu": {"step": [], "copy": []}}
     certified = 0
     repeats = max(arguments.repeats, 15)
+    copies: list[np.ndarray] = []
     for _ in range(repeats):
         world.rewards = world.rollouts()
-        for name, function in (("step", world.advance), ("copy", lambda: np.copyto(copy, state))):
+        state = world.pool.evidence.arrays
+        copies = [
+            copy if copy.shape == array.shape else np.zeros_like(array)
+            for copy, array in zip(copies or [np.empty(0)] * len(state), state, strict=True)
+        ]
+
+        def copy_state(state=state, copies=copies) -> None:
+            for copy, array in zip(copies, state, strict=True):
+                np.copyto(copy, array)
+
+        for name, function in (("step", world.advance), ("copy", copy_state)):
             wall, cpu = time.perf_counter(), time.thread_time()
             function()
             seconds["cpu"][name].append(time.thread_time() - cpu)
@@ -176,4 +184,4 @@ def _stream(arguments: Namespace) -> Figures:
 
 
 if __name__ == "__main__":
-    main("benchmarks.step", measure, tasks=25_000, environments=500, features=32, stream=1_000_000)
+    main("benchmarks.step", measure, tasks=25_000, environments=500, features=128, stream=1_000_000)

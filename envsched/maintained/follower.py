@@ -13,7 +13,7 @@ from envsched.maintained.modes import BUILDERS
 from envsched.maintained.pool import NO_ROWS, LargePool, Selection
 from envsched.pool import Pool
 from envsched.types import Batch, Pick
-from kernels import native
+from kernels import state
 
 _TERMS = ("variance", "prior", "environment", "within_mass", "within", "cross_mass", "cross", "guard")
 
@@ -69,7 +69,7 @@ class Follower:
 
     def _batch(self, step: int, large: LargePool, selection: Selection) -> Batch:
         rows, calibration = selection.rows, large.pairs.calibration()
-        terms = native.evaluate(large.evidence.state, rows, self.pool.environment_of[rows])
+        terms = state.evaluate(large.evidence.state, rows, self.pool.environment_of[rows])
         score, discount = calibration(terms[:, 0]) / calibration.max_variance, large.discount(rows)
         own_mass, own = large.evidence.own(rows)
         picks = []

@@ -9,61 +9,45 @@ import numpy as np
 from envsched.config import SchedulerConfig
 from envsched.predict.calibration import MIN_DISTINCT, SAME, Calibration
 from envsched.predict.skill import FULL_PAIRS
-from kernels import native
-
-_NO_SPREAD = 1e-9
-_REBASE = 512.0
+from kernels import native, state
 
 
 class Pairs:
-    """Pairs of all visits with evidence, in the order of u."""
+    """Pairs of all visits with evidence, in the order of u; ``native`` is how csrc/pairs.h sees them."""
 
     def __init__(self, config: SchedulerConfig, max_variance: float) -> None:
-        self.config = config
-        self.max_variance = max_variance
-        self._u, self._v, self._w = np.empty(0), np.empty(0), np.empty(0)
-        self._base = 0.0
-        self._first_step: int | None = None
-        self._cross = np.zeros(3)  # sum w d r, sum w d^2, sum w
-        self._num_cross = 0
+        self.native = state.Pairs(
+            first_step=-1,
+            half_life=config.half_life,
+            start=config.calibration_start,
+            full=config.calibration_full,
+            full_cross=FULL_PAIRS,
+            tolerance=SAME * max_variance,
+            max_variance=max_variance,
+            calibrates=config.calibrate,
+            min_distinct=MIN_DISTINCT,
+            paper=config.estimator == "paper",
+        )
+        self._columns = np.empty((3, 0))
 
-    def add(self, step: int, policy_version: np.ndarray, u: np.ndarray, v: np.ndarray, environment: np.ndarray, cross: np.ndarray) -> None:
-        """Pairs of one step, rows ascending; ``environment`` and ``cross`` (NaN: said nothing) are the estimates of the time."""
-        self._rebase(step)
-        w = np.exp2(policy_version / self.config.half_life - self._base)
-        if self._first_step is None:
-            self._first_step = step
-        elif self.config.calibrate:
-            order = np.argsort(u, kind="stable")
-            place = np.searchsorted(self._u, u[order], side="right")
-            self._u, self._v, self._w = (np.insert(old, place, new[order]) for old, new in ((self._u, u), (self._v, v), (self._w, w)))
-        if step >= 1:
-            said = ~np.isnan(cross)
-            d, r, w = (cross - environment)[said], (v - environment)[said], w[said]
-            self._cross += [w @ (d * r), w @ (d * d), w.sum()]
-            self._num_cross += len(d)
+    def reserve(self, more: int) -> None:
+        """Make room for ``more`` pairs."""
+        count, room = self.native.count, self._columns.shape[1]
+        if count + more > room:
+            grown = np.empty((3, max(2 * room, count + more, 1024)))
+            grown[:, :count] = self._columns[:, :count]
+            self._columns = grown
+            self.native.u, self.native.v, self.native.w = map(native.address, grown)
 
     def cross_weight(self) -> float:
         """k_c; 1 for the paper, which believes the cross relation as far as its mass goes."""
-        if self.config.estimator == "paper":
-            return 1.0
-        agreement, spread, total = self._cross
-        if self._num_cross == 0 or spread <= _NO_SPREAD**2 * total:
-            return 0.0
-        return float(np.clip(agreement / spread, 0, 1)) * min(1.0, self._num_cross / FULL_PAIRS)
+        return state.cross_weight(self.native)
 
     def calibration(self) -> Calibration:
         """The isotonic map, blended in by the number of pairs."""
-        start, full = self.config.calibration_start, self.config.calibration_full
-        blend = float(np.clip((len(self._u) - start) / (full - start), 0, 1))
+        p = self.native
+        blend = float(np.clip((p.count - p.start) / (p.full - p.start), 0, 1))
         if blend == 0:
-            return Calibration(np.empty(0), np.empty(0), 0.0, self.max_variance)
-        knots, values = native.isotonic(self._u, self._v, self._w, SAME * self.max_variance)
-        return Calibration(knots, values, blend if len(knots) >= MIN_DISTINCT else 0.0, self.max_variance)
-
-    def _rebase(self, step: int) -> None:
-        exponent = step / self.config.half_life - self._base
-        if exponent > _REBASE:
-            self._w *= 2.0**-_REBASE
-            self._cross *= 2.0**-_REBASE
-            self._base += _REBASE
+            return Calibration(np.empty(0), np.empty(0), 0.0, p.max_variance)
+        knots, values = native.isotonic(*self._columns[:, : p.count], p.tolerance)
+        return Calibration(knots, values, blend if len(knots) >= MIN_DISTINCT else 0.0, p.max_variance)

@@ -3,7 +3,6 @@
 Letters: N tasks, M environments, B batch, G rollouts, S visited tasks, u predicted variance, t step now.
 """
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +14,11 @@ from envsched.graph.similarity import pair_products, products
 from envsched.maintained.carriers import Carriers
 from envsched.maintained.evidence import Evidence
 from envsched.maintained.pairs import Pairs
-from envsched.predict.calibration import Calibration
 from envsched.select import Candidates, Draws, Mix, Quotas, Recent, compose
 from envsched.types import Lane, Relaxation
-from kernels import native
+from kernels import native, state
 
-_SHORTLIST = 512  # wanted candidates; doubled while picks can't be certified
+_SHORTLIST = 512  # wanted candidates; more while picks can't be certified
 _CAPACITY = 1 << 16  # most candidates looked at
 _EXHAUSTIVE = 1 << 13  # a pool up to this size is looked at whole rather than leave a tie open
 _PARALLEL = 1 << 20  # tasks below which a pass is over before a second thread has started
@@ -68,12 +66,13 @@ class LargePool:
         self.seed = seed
         self.evidence = Evidence(carriers, offsets, config)
         self.pairs = Pairs(config, self.evidence.state.max_variance)
-        self._visited: deque[tuple[int, np.ndarray]] = deque()  # steps still in a window or a streak
-        self._threshold = 0.0
         self._advanced = -1
-        self._threads = ops.num_threads() if len(self.evidence.slot_of) >= _PARALLEL else 1
+        self._last_observed = -1
+        self.evidence.state.threads = ops.num_threads() if len(self.evidence.slot_of) >= _PARALLEL else 1
         self._scored = config.estimator == "envsched"  # METHOD 12.3 and 12.4; the paper's rule is least-observed and undecayed
         self._explore = config.coverage_explore if self._scored else 1.0
+        self._num_coverage = round(config.coverage_share * config.batch_size)
+        self.rules = self._lay_out_rules()
 
     def observe(self, step: int, rows: np.ndarray, rewards: np.ndarray, policy_version: int | None = None) -> None:
         """Take in one step's rollouts.
@@ -85,17 +84,16 @@ class LargePool:
         """
         num_valid, variance = group_variances(np.asarray(rewards, dtype=np.float64), self.config.ddof)
         version = np.full(len(rows), step if policy_version is None else policy_version)
-        self.take(step, np.asarray(rows, dtype=np.int64), version, num_valid, variance)
+        self.take(step, rows, version, num_valid, variance)
 
     def take(self, step: int, rows: np.ndarray, version: np.ndarray, num_valid: np.ndarray, variance: np.ndarray) -> None:
         """Take in the group statistics [n] of one step's visits; variance NaN where a visit shows none."""
-        assert not self._visited or step > self._visited[-1][0], "steps come in order; replay the history for a late record"
-        order = np.argsort(rows)
-        rows, version, num_valid, variance = rows[order], version[order], num_valid[order], variance[order]
+        assert step > self._last_observed, "steps come in order; replay the history for a late record"
         self._advance(step)
-        self._note(step, rows, version, variance)
-        self.evidence.visit(rows, step, version, num_valid, variance)
-        self._visited.append((step, rows))
+        self.evidence.reserve(len(rows))
+        self.pairs.reserve(len(rows))
+        state.observe(self.evidence.state, self.pairs.native, step, rows, version, num_valid, variance)
+        self._last_observed = step
         self._advanced = -1
 
     def select(self, step: int, leased: np.ndarray = NO_ROWS, since: np.ndarray = NO_ROWS) -> Selection:
@@ -106,125 +104,71 @@ class LargePool:
             since: the steps [n] at which they were selected.
         """
         self._advance(step)
-        if not self.evidence.num_slots or len(leased):
+        if len(leased):
             return self._general(step, leased, since)
-        window, carried, streak_row, streak = self._recent(step)
-        c, num_environments = self.config, len(self.evidence.offsets) - 1
-        quotas = np.array([c.max_consecutive, c.max_per_environment_window, c.max_per_environment, c.window_steps])
-        words = np.random.Philox(key=np.array([self.seed, step], dtype=np.uint64))  # the stream of envsched.select.Draws
-        keys = words.random_raw(num_environments)
-        num_coverage = round(c.coverage_share * c.batch_size)
-        explores = (words.random_raw(num_coverage) >> np.uint64(11)) * 2.0**-53 < self._explore if num_coverage else np.empty(0, bool)
-        with native.Filling(
-            self.evidence.state, quotas, window, carried, streak_row, streak, c.batch_size, self.features.within, self.features.cross
-        ) as filling:
-            if filling.capacity < c.batch_size:
-                return self._general(step)
-            covered = filling.cover(keys, min(num_environments, 2 * num_coverage), explores)
-            if len(covered) < num_coverage:
-                return self._general(step)
-            exploited, penalty, certified, gap = self._exploit(filling, c.batch_size - num_coverage)
-        lanes = (Lane.COVERAGE,) * num_coverage + (Lane.EXPLOITATION,) * len(exploited)
-        return Selection(np.concatenate([covered, exploited]), lanes, np.concatenate([np.zeros(num_coverage), penalty]), certified, gap)
+        outcome, rows, penalty, gap = state.select(self.evidence.state, self.pairs.native, self.rules)
+        if outcome == state.GENERAL:
+            return self._general(step)
+        return Selection(rows, self._lanes, penalty, gap <= 0, gap)
 
     def predict(self, step: int) -> np.ndarray:
         """u of every task at ``step``, float64 [N]."""
         self._advance(step)
-        return native.predict(self.evidence.state, ops.num_threads())
+        return state.predict(self.evidence.state, len(self.evidence.slot_of), ops.num_threads())
 
     def _advance(self, step: int) -> None:
         if step != self._advanced:
-            self.evidence.advance(step, self.pairs.cross_weight())
+            self.evidence.advance(step, self.pairs)
             self._advanced = step
 
-    def _note(self, step: int, rows: np.ndarray, version: np.ndarray, variance: np.ndarray) -> None:
-        """Keep what is predicted of ``rows`` now beside what came."""
-        known = ~np.isnan(variance)
-        rows, e = rows[known], np.searchsorted(self.evidence.offsets, rows[known], side="right") - 1
-        u, _, environment, _, _, cross_mass, cross, _ = native.evaluate(self.evidence.state, rows, e).T
-        self.pairs.add(step, version[known], u, variance[known], environment, np.where(cross_mass > 0, cross, np.nan))
-
-    def _exploit(self, filling: native.Filling, wanted: int) -> tuple[np.ndarray, np.ndarray, bool, float]:
-        """Greedy over a shortlist that grows until every pick beats all tasks outside it.
-
-        Where the calibration is flat around the shortlist's end, more than can be looked at tie: growing would not lower
-        what lies outside, and the rest of the lane is taken from the best u, with the gap reported.
-        """
-        calibration, size = self.pairs.calibration(), _SHORTLIST
-        picks, penalties, gap = [np.empty(0, np.int64)], [np.empty(0)], 0.0
-        while wanted:
-            rows, u, ceiling, last = self._shortlist(size)
-            bound = self._score(calibration, u) * self.discount(rows)
-            outside, below = self._score(calibration, np.array([ceiling, _FLAT * ceiling])) if ceiling > 0 else (-1.0, -2.0)
-            tied = outside == below and len(self.evidence.slot_of) > _EXHAUSTIVE
-            for forced in [last] if last or not tied else [False, True]:
-                chosen, closeness, lost, _ = filling.exploit(rows, bound, u, self.config.similarity_penalty, outside, wanted, forced)
-                picks.append(chosen)
-                penalties.append(self.config.similarity_penalty * closeness)
-                wanted, gap = wanted - len(chosen), max(gap, lost)
-            size *= 4
-        return np.concatenate(picks), np.concatenate(penalties), gap <= 0, gap
-
-    @staticmethod
-    def _score(calibration: Calibration, u: np.ndarray) -> np.ndarray:
-        return calibration(u) / calibration.max_variance
-
-    def _shortlist(self, size: int) -> tuple[np.ndarray, np.ndarray, float, bool]:
-        """At least ``size`` candidates (rows, u), the u below which all others lie, and whether there can be no more.
-
-        The threshold of the step before nearly always serves: scores drift slowly, and one pass is enough.
-        """
-        state, threads = self.evidence.state, self._threads
-        low, high = -1.0, state.max_variance + 1  # too many candidates at low, too few at high
-        while high - low > 1e-9 * state.max_variance:
-            threshold = self._threshold
-            rows, u, found = native.score(state, threshold, _CAPACITY, threads)
-            if found > _CAPACITY:
-                low = threshold
-                guess = float(np.partition(u, -2 * size)[-2 * size])
-            elif found < size and threshold > 0:
-                high = threshold
-                guess = 0.9 * threshold if low < 0 else (low + high) / 2
-            else:
-                if found > 2 * size:
-                    self._threshold = float(np.partition(u, -3 * size // 2)[-3 * size // 2])
-                return rows, u, threshold, threshold <= 0 or size >= _CAPACITY
-            self._threshold = guess if low < guess < high and guess > 1e-12 else max(0.0, (low + high) / 2)
-        return self._tied(low, high, size)
-
-    def _tied(self, low: float, high: float, size: int) -> tuple[np.ndarray, np.ndarray, float, bool]:
-        """More tasks than can be looked at share one u: all above it, and of the tied one of each environment."""
-        above, u_above, _ = native.score(self.evidence.state, high, _CAPACITY, self._threads)
-        starts, sizes = self.evidence.offsets[:-1], np.diff(self.evidence.offsets)
-        draw = np.random.Philox(key=np.array([self.seed, self.evidence.step], dtype=np.uint64)).jumped().random_raw(len(sizes))
-        full = np.flatnonzero(sizes)
-        rows = starts[full] + (draw[full] % sizes[full].astype(np.uint64)).astype(np.int64)
-        u = native.evaluate(self.evidence.state, rows, full)[:, 0]
-        tied = (u >= low) & (u < high)
-        order = np.argsort(draw[full][tied])[: max(size, _SHORTLIST)]
-        return np.concatenate([above, rows[tied][order]]), np.concatenate([u_above, u[tied][order]]), high, True
+    def _lay_out_rules(self) -> state.Rules:
+        """The settings of a batch as csrc/select.cpp sees them."""
+        c = self.config
+        self._lanes = (Lane.COVERAGE,) * self._num_coverage + (Lane.EXPLOITATION,) * (c.batch_size - self._num_coverage)
+        largest = c.max_per_environment + c.max_per_environment_window + 1  # beyond, quotas decide alone
+        self._size_count = np.bincount(np.minimum(np.diff(self.evidence.offsets), largest))
+        self._vectors = tuple(native.contiguous(vectors, np.float32) for vectors in (self.features.within, self.features.cross))
+        return state.Rules(
+            max_consecutive=c.max_consecutive,
+            max_per_environment_window=c.max_per_environment_window,
+            max_per_environment=c.max_per_environment,
+            window_steps=c.window_steps,
+            batch_size=c.batch_size,
+            num_coverage=self._num_coverage,
+            penalty=c.similarity_penalty,
+            explore=self._explore,
+            exposure_scale=c.exposure_scale,
+            discount_decays=self._scored,
+            seed=self.seed,
+            size_count=native.address(self._size_count),
+            num_sizes=len(self._size_count),
+            within=native.address(self._vectors[0]),
+            cross=native.address(self._vectors[1]),
+            within_features=self._vectors[0].shape[1],
+            cross_features=self._vectors[1].shape[1],
+            shortlist=_SHORTLIST,
+            capacity=_CAPACITY,
+            exhaustive=_EXHAUSTIVE,
+            flat=_FLAT,
+        )
 
     def discount(self, rows: np.ndarray) -> np.ndarray:
         """c0 / (c0 + exposures) of rows [n], float64 [n]."""
-        seen = self.evidence.exposures(rows) if self._scored else self.evidence.visits(rows)
+        seen = self.evidence.exposures(rows) if self._scored else self.evidence.times_selected(rows)
         return self.config.exposure_scale / (self.config.exposure_scale + seen)
 
-    def _recent(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _recent(self, step: int) -> Recent:
         """Picks of each environment in the window and in the part of it that the next step sees; streaks of tasks."""
-        first = step - self.config.window_steps + 1
-        while self._visited and self._visited[0][0] < min(first, step - 1):
-            self._visited.popleft()
-        window, carried = np.zeros((2, len(self.evidence.offsets) - 1), np.int32)
-        running = np.empty(0, np.int64)
-        for past, rows in self._visited:
-            e = self.evidence.slots["environment"][self.evidence.slot_of[rows]]
-            if first <= past:
-                np.add.at(window, e, 1)
-            if first < past:
-                np.add.at(carried, e, 1)
-            if past == step - 1:
-                running = rows
-        return window, carried, running, self.evidence.slots["streak"][self.evidence.slot_of[running]]
+        first, columns = step - self.config.window_steps + 1, self.evidence.slots
+        slot, past = self.evidence.recent(min(first, step - 1))
+
+        def counted(start: int) -> np.ndarray:
+            return np.bincount(columns["environment"][slot[past >= start]], minlength=len(self.evidence.offsets) - 1)
+
+        streak = np.zeros(self.evidence.state.num_tasks, dtype=np.int64)
+        running = slot[past == step - 1]
+        streak[columns["row"][running]] = columns["streak"][running]
+        return Recent(counted(first), counted(first + 1), streak, self.config.window_steps)
 
     def _general(self, step: int, leased: np.ndarray = NO_ROWS, since: np.ndarray = NO_ROWS) -> Selection:
         """The first batch, and quotas that must be relaxed: the composition of ``envsched.select`` over all tasks."""
@@ -240,15 +184,12 @@ class LargePool:
         """What ``envsched.select.compose`` asks about every task, in dense arrays."""
         u = self.predict(step)
         calibration = self.pairs.calibration()
-        rows = np.arange(len(u))
-        window, carried, streak_row, streak = self._recent(step)
-        streaks = np.zeros(len(u), dtype=np.int64)
-        streaks[streak_row] = streak
+        rows, recent = np.arange(len(u)), self._recent(step)
         masked = np.zeros(len(u), dtype=bool)
         masked[leased] = True
         first, e = step - self.config.window_steps + 1, np.searchsorted(self.evidence.offsets, leased, side="right") - 1
-        np.add.at(window, e[since >= first], 1)
-        np.add.at(carried, e[since > first], 1)
+        np.add.at(recent.window, e[since >= first], 1)
+        np.add.at(recent.carried, e[since > first], 1)
         return Candidates(
             offsets=self.evidence.offsets,
             score=calibration(u) / calibration.max_variance,
@@ -257,7 +198,7 @@ class LargePool:
             exposures=self.evidence.exposures(rows),
             seen=self.evidence.slot_of >= 0,
             masked=masked,
-            recent=Recent(window.astype(np.int64), carried.astype(np.int64), streaks, self.config.window_steps),
+            recent=recent,
             similarity=self.similarity,
         )
 

@@ -1,291 +1,221 @@
-// One batch: the coverage lane, then lazy greedy exploitation with a certificate, under quotas that look one step ahead.
+// One batch of a large pool: coverage, then greedy exploitation over a shortlist that grows until every pick is certain.
 // The rules are those of envsched/select; what they are for is said there.
-#include "state.h"
-
-#include <queue>
+#include "cover.h"
+#include "greedy.h"
+#include "pairs.h"
+#include "score.h"
 
 namespace {
 
-struct Quotas {
-  int64_t max_consecutive, max_window, max_per_environment, window_steps;
+// Settings of a pool's batches, as Python lays them out (kernels/state.py).
+struct Rules {
+  Quotas quotas;
+  int64_t batch_size, num_coverage;
+  double penalty, explore, exposure_scale;
+  int64_t discount_decays;
+  uint64_t seed;
+  const int64_t* size_count;  // [num_sizes], see Ledger
+  int64_t num_sizes;
+  Vectors vectors;
+  int64_t shortlist;   // wanted candidates; more while picks can't be certified
+  int64_t capacity;    // most candidates looked at
+  int64_t exhaustive;  // a pool up to this size is looked at whole rather than leave a tie open
+  double flat;         // the calibration is flat where this share of u has the same score
 };
 
-// The picks an environment can still give now and at the next step.
-struct Seats {
-  int32_t left, plain, resting, next_slots, next_tasks, next, free, count;
+// Candidates of a lane, the u below which all others lie, and whether there can be no more.
+struct Shortlist {
+  std::vector<Found> tasks;
+  double ceiling = 0;
+  bool last = false;
 };
 
-class Ledger {
+double largest(std::vector<Found>& tasks, int64_t rank) {
+  auto at = tasks.begin() + (rank - 1);
+  std::nth_element(tasks.begin(), at, tasks.end(), [](const Found& a, const Found& b) { return a.u > b.u; });
+  return at->u;
+}
+
+// More tasks than can be looked at share one u: all above it, and of the tied one of each environment.
+bool tied(const State& s, const Rules& r, double low, double high, int64_t size, Shortlist& out) {
+  struct Drawn {
+    uint64_t word;
+    Found task;
+  };
+  Scored above;
+  if (!score(s, high, r.capacity, above)) return false;
+  const Words words{{r.seed, uint64_t(s.step)}, 1};
+  std::vector<Drawn> drawn;
+  for (int64_t e = s.first_environment; e < s.last_environment; ++e) {
+    const int64_t tasks = s.offsets[e + 1] - s.offsets[e];
+    if (!tasks) continue;
+    const uint64_t word = words[e];
+    const int64_t row = s.offsets[e] + int64_t(word % uint64_t(tasks));
+    const int32_t slot = s.slot_of[s.place(row)];
+    const double u = evaluate(s, row, e, slot).u;
+    if (u >= low && u < high) drawn.push_back({word, {row, int32_t(e), slot, u}});
+  }
+  auto keep_first = [&] {
+    std::sort(drawn.begin(), drawn.end(), [](const Drawn& a, const Drawn& b) { return a.word != b.word ? a.word < b.word : a.task.row < b.task.row; });
+    if (int64_t(drawn.size()) > std::max(size, r.shortlist)) drawn.resize(std::max(size, r.shortlist));
+  };
+  keep_first();
+  if (!gather_items(s, drawn)) return false;
+  keep_first();
+  out = {std::move(above.tasks), high, true};
+  for (const Drawn& one : drawn) out.tasks.push_back(one.task);
+  return true;
+}
+
+// The `size` best and all that tie with the last of them: what is looked at does not depend on the steps before.
+void keep_best(Shortlist& made, int64_t size) {
+  made.ceiling = largest(made.tasks, size);
+  made.tasks.erase(std::remove_if(made.tasks.begin(), made.tasks.end(), [&](const Found& task) { return task.u < made.ceiling; }), made.tasks.end());
+}
+
+// At least `size` candidates. The threshold of the step before nearly always serves: scores drift slowly, and one pass is enough.
+bool shortlist(State& s, const Rules& r, int64_t size, Shortlist& out) {
+  double low = -1, high = s.max_variance + 1;  // too many candidates at low, too few at high
+  while (high - low > 1e-9 * s.max_variance) {
+    const double threshold = s.threshold;
+    double guess;
+    Scored found;
+    if (!score(s, threshold, r.capacity, found)) return false;
+    if (found.count > r.capacity) {
+      low = threshold;
+      guess = found.reached_by(2 * size);
+    } else if (found.count < size && threshold > 0) {
+      high = threshold;
+      guess = low < 0 ? 0.9 * threshold : (low + high) / 2;
+    } else {
+      if (found.count > 2 * size) s.threshold = largest(found.tasks, 3 * size / 2);
+      out = {std::move(found.tasks), threshold, threshold <= 0 || size >= r.capacity};
+      if (!out.last) keep_best(out, size);
+      return true;
+    }
+    s.threshold = low < guess && guess < high && guess > 1e-12 ? guess : std::max(0.0, (low + high) / 2);
+  }
+  return tied(s, r, low, high, size, out);
+}
+
+// Features of candidates and picks: where they lie, or copies where other ranks hold them.
+class Features {
  public:
-  Ledger(const State& s, const Quotas& q, const int32_t* window, const int32_t* carried, const int64_t* streak_row,
-         const int32_t* streak, int64_t num_streaks, int64_t batch_size, std::vector<Seats>& seats)
-      : s_(s), q_(q), seats_(seats), remaining_(batch_size) {
-    in_window_ = q.window_steps >= 2;
-    streaks_.assign(streak_row, streak_row + num_streaks);
-    lengths_.assign(streak, streak + num_streaks);
-    seats_.resize(s.num_environments);
-    for (int64_t e = 0; e < s.num_environments; ++e) {
-      Seats& seat = seats_[e];
-      seat.count = 0;
-      seat.left = int32_t(std::min(q.max_per_environment, q.max_window - window[e]));
-      seat.plain = seat.next_tasks = int32_t(s.offsets[e + 1] - s.offsets[e]);
-      seat.resting = 0;
-      seat.next_slots = int32_t(q.max_window - carried[e]);
+  Features(const State& s, const Vectors& v) : s_(s), v_(v) {}
+
+  bool fetch(const std::vector<int64_t>& rows, const std::vector<int64_t>& environments, std::vector<Feature>& out) {
+    out.clear();
+    if (!s_.exchange) {
+      for (const int64_t row : rows) out.push_back(v_.of(s_.place(row)));
+      return true;
     }
-    if (s.masked)
-      for (int64_t e = 0; e < s.num_environments; ++e)
-        for (int64_t row = s.offsets[e]; row < s.offsets[e + 1]; ++row)
-          if (s.masked[row]) --seats_[e].plain, --seats_[e].next_tasks;
-    for (int64_t i = 0; i < num_streaks; ++i) {
-      if (s.masked && s.masked[streaks_[i]]) continue;
-      Seats& seat = seats_[s.environment[s.slot_of[streaks_[i]]]];
-      if (lengths_[i] + 1 < q.max_consecutive) continue;
-      --seat.plain;                                          // it rests after a pick now,
-      if (lengths_[i] < q.max_consecutive) ++seat.resting;   // or rests already
+    const int64_t width = v_.cross_features + v_.within_features;
+    std::vector<float> copies;
+    std::vector<std::pair<int64_t, int64_t>> held;  // rank order is row order: rows of this rank in it
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (s_.holds(rows[i])) held.push_back({rows[i], environments[i]});
+    std::sort(held.begin(), held.end());
+    for (const auto& [row, e] : held) {
+      const Feature feature = v_.of(s_.place(row));
+      copies.insert(copies.end(), feature.cross, feature.cross + v_.cross_features);
+      copies.insert(copies.end(), feature.within, feature.within + v_.within_features);
     }
-    if (q.max_consecutive <= 1) rest_all();
-    int64_t total_next = 0;
-    for (auto& seat : seats_) {
-      account(seat, seat.next, seat.free);
-      total_next += seat.next;
-      total_free_ += seat.free;
-      capacity_ += std::max(0, std::min(seat.left, seat.plain + seat.resting));
+    if (!gather_items(s_, copies)) return false;
+    kept_.push_back(std::move(copies));
+    std::vector<int64_t> sorted = rows;
+    std::sort(sorted.begin(), sorted.end());
+    for (const int64_t row : rows) {
+      const float* at = kept_.back().data() + (std::lower_bound(sorted.begin(), sorted.end(), row) - sorted.begin()) * width;
+      out.push_back({at + v_.cross_features, at});
     }
-    allowance_ = std::max<int64_t>({total_next - batch_size, batch_size - total_free_, 0});
+    return true;
   }
-
-  int64_t capacity() const { return capacity_; }
-
-  bool allows(int64_t row, int64_t e) const {
-    const Seats& seat = seats_[e];
-    if (taken(row) || (s_.masked && s_.masked[row]) || streak(row) >= q_.max_consecutive) return false;
-    if (seat.left <= 0) return false;
-    int32_t next, free;
-    account(after(seat, rests(row)), next, free);
-    const int64_t spent = spent_ + seat.next - next;
-    return spent + std::max<int64_t>(0, remaining_ - 1 - (total_free_ - seat.free + free)) <= allowance_;
-  }
-
-  void take(int64_t row, int64_t e) {
-    Seats& seat = seats_[e];
-    Seats now = after(seat, rests(row));
-    account(now, now.next, now.free);
-    spent_ += seat.next - now.next;
-    total_free_ += now.free - seat.free;
-    ++now.count;
-    seat = now;
-    --remaining_;
-    rows.push_back(row);
-    environments.push_back(e);
-  }
-
-  bool taken(int64_t row) const { return std::find(rows.begin(), rows.end(), row) != rows.end(); }
-
-  std::vector<int64_t> rows, environments;
 
  private:
-  int32_t streak(int64_t row) const {
-    const auto at = std::lower_bound(streaks_.begin(), streaks_.end(), row);
-    return at != streaks_.end() && *at == row ? lengths_[at - streaks_.begin()] : 0;
-  }
-  bool rests(int64_t row) const { return streak(row) + 1 >= q_.max_consecutive; }
-
-  void rest_all() {
-    for (auto& seat : seats_) {
-      seat.resting += seat.plain;
-      seat.plain = 0;
-    }
-  }
-
-  Seats after(const Seats& seat, bool rests) const {
-    Seats next = seat;
-    --next.left;
-    next.plain -= !rests;
-    next.resting -= rests;
-    next.next_slots -= in_window_;
-    next.next_tasks -= rests;
-    return next;
-  }
-
-  void account(const Seats& seat, int32_t& next, int32_t& free) const {
-    next = std::max(0, std::min(int32_t(q_.max_per_environment), std::min(seat.next_slots, seat.next_tasks)));
-    const int32_t without_window = in_window_ ? seat.next_slots - next : seat.left;
-    const int32_t without_rest = seat.plain + std::min(seat.resting, seat.next_tasks - next);
-    free = std::max(0, std::min(std::min(seat.left, seat.plain + seat.resting), std::min(without_window, without_rest)));
-  }
-
   const State& s_;
-  const Quotas& q_;
-  std::vector<Seats>& seats_;
-  std::vector<int64_t> streaks_;
-  std::vector<int32_t> lengths_;
-  int64_t remaining_, total_free_ = 0, spent_ = 0, allowance_ = 0, capacity_ = 0;
-  bool in_window_;
+  const Vectors& v_;
+  std::vector<std::vector<float>> kept_;
 };
 
-struct Vectors {
-  const float *within, *cross;  // [N, Dw], [N, Dc]
-  int64_t within_features, cross_features;
-
-  double similarity(int64_t a, int64_t b, bool same) const {
-    const int64_t D = same ? within_features : cross_features;
-    const float* x = same ? within : cross;
-    return clipped(exact_dot(x + a * D, x + b * D, D));
-  }
-};
-
-double rounded(double value) { return std::nearbyint(value * 1e6) / 1e6; }
-
-// The coverage pick of one environment, or -1 when the ledger refuses all its tasks.
-int64_t cover_one(const State& s, const Vectors& v, const Ledger& ledger, int64_t e, bool explores) {
-  std::vector<int64_t> rows;
-  for (int64_t row = s.offsets[e]; row < s.offsets[e + 1]; ++row)
-    if (ledger.allows(row, e)) rows.push_back(row);
-  if (rows.empty()) return -1;
-  auto keep_least = [&rows](auto value) {
-    std::vector<double> values;
-    for (int64_t row : rows) values.push_back(value(row));
-    const double least = *std::min_element(values.begin(), values.end());
-    size_t kept = 0;
-    for (size_t i = 0; i < rows.size(); ++i)
-      if (values[i] == least) rows[kept++] = rows[i];
-    rows.resize(kept);
-  };
-  if (!explores) keep_least([&](int64_t row) { return -evaluate(s, row, e).u; });
-  keep_least([&](int64_t row) { return exposure_of(s, row); });
-  if (rows.size() > 1) {
-    std::vector<int64_t> known;
-    for (int64_t row = s.offsets[e]; row < s.offsets[e + 1]; ++row)
-      if (s.slot_of[row] >= 0 || ledger.taken(row)) known.push_back(row);
-    if (!known.empty())
-      keep_least([&](int64_t row) {
-        double closest = 0;
-        for (int64_t other : known) closest = std::max(closest, v.similarity(row, other, true));
-        return rounded(closest);
-      });
-  }
-  return rows.front();
+double discount(const State& s, const Rules& r, int64_t slot) {
+  const double seen = slot < 0 ? 0.0 : r.discount_decays ? s.exposure[slot] : double(s.visits[slot]);
+  return r.exposure_scale / (r.exposure_scale + seen);
 }
 
-// Environments by (exposures, key), the first `count` of those not yet due before.
-std::vector<int64_t> first_environments(const State& s, const uint64_t* key, int64_t count) {
-  std::vector<int64_t> order(s.num_environments);
-  for (int64_t e = 0; e < s.num_environments; ++e) order[e] = e;
-  auto before = [&](int64_t a, int64_t b) {
-    if (s.environment_exposure[a] != s.environment_exposure[b]) return s.environment_exposure[a] < s.environment_exposure[b];
-    return key[a] != key[b] ? key[a] < key[b] : a < b;
-  };
-  count = std::min<int64_t>(count, order.size());
-  if (count == 0) return {};
-  if (count < s.num_environments) {
-    // Heap of the first `count`: most environments fail the comparison with its top.
-    std::vector<int64_t> heap(order.begin(), order.begin() + count);
-    std::make_heap(heap.begin(), heap.end(), before);
-    for (int64_t e = count; e < s.num_environments; ++e)
-      if (before(e, heap.front())) {
-        std::pop_heap(heap.begin(), heap.end(), before);
-        heap.back() = e;
-        std::push_heap(heap.begin(), heap.end(), before);
-      }
-    std::sort_heap(heap.begin(), heap.end(), before);
-    return heap;
+// Where the calibration is flat around the shortlist's end, more than can be looked at tie: growing would not lower what lies
+// outside, and the rest of the lane is taken from the best u, with the gap reported.
+Outcome exploit(State& s, const Rules& r, const Pairs& pairs, Ledger& ledger, int64_t* rows, double* penalty, double& gap) {
+  const Calibration map = calibration(pairs);
+  auto scored = [&](double u) { return map(u) / map.max_variance; };
+  Features features(s, r.vectors);
+  std::vector<Feature> feature;
+  if (!features.fetch(ledger.rows, ledger.environments, feature)) return EXCHANGE_FAILED;
+  Greedy greedy(r.vectors, ledger, r.penalty);
+  for (const Feature& one : feature) greedy.know(one);
+  double below = INFINITY;  // candidates with a u from here on are known
+  for (int64_t size = r.shortlist, wanted = r.batch_size - int64_t(ledger.rows.size()); wanted; size *= 4) {
+    Shortlist made;
+    if (!shortlist(s, r, size, made)) return EXCHANGE_FAILED;
+    std::vector<int64_t> row, environment;
+    std::vector<Contender> fresh;
+    for (const Found& task : made.tasks) {
+      if (task.u >= below) continue;
+      fresh.push_back({task.row, task.environment, scored(task.u) * discount(s, r, task.slot), task.u, {}});
+      row.push_back(task.row);
+      environment.push_back(task.environment);
+    }
+    if (!features.fetch(row, environment, feature)) return EXCHANGE_FAILED;
+    for (size_t i = 0; i < fresh.size(); ++i) fresh[i].feature = feature[i];
+    greedy.add(fresh);
+    below = made.ceiling;
+    const double outside = made.ceiling > 0 ? scored(made.ceiling) : -1;
+    const bool is_tied = made.ceiling > 0 && outside == scored(r.flat * made.ceiling) && s.num_tasks > r.exhaustive;
+    for (int forced = made.last; forced <= int(made.last || is_tied) && wanted; ++forced) {
+      const int64_t count = greedy.run(outside, wanted, forced, gap, rows, penalty);
+      for (int64_t i = 0; i < count; ++i) penalty[i] *= r.penalty;
+      rows += count, penalty += count, wanted -= count;
+    }
+    if (made.last && wanted && size > s.num_tasks) return GENERAL;  // tied tasks alone can't fill the lane
   }
-  std::sort(order.begin(), order.end(), before);
-  return order;
+  return DONE;
 }
-
-struct Entry {
-  double worth, variance;
-  int64_t row;
-  int64_t index, seen;  // place in the shortlist; picks that `worth` accounts for
-  bool operator<(const Entry& other) const {
-    if (worth != other.worth) return worth < other.worth;
-    if (variance != other.variance) return variance < other.variance;
-    return row > other.row;
-  }
-};
-
-int64_t environment_of(const State& s, int64_t row) { return std::upper_bound(s.offsets, s.offsets + s.num_environments + 1, row) - s.offsets - 1; }
 
 }  // namespace
 
-
-
-// One batch between its two lanes.
-struct Filling {
-  State state;
-  Quotas quotas;
-  Vectors vectors;
-  std::vector<Seats> seats;
-  Ledger* ledger;
-};
-
-EXPORT Filling* envsched_begin(const State* s, const int64_t* quotas, const int32_t* window, const int32_t* carried, const int64_t* streak_row,
-                               const int32_t* streak, int64_t num_streaks, int64_t batch_size, const float* within,
-                               int64_t within_features, const float* cross, int64_t cross_features) {
-  auto* f = new Filling{*s, {quotas[0], quotas[1], quotas[2], quotas[3]}, {within, cross, within_features, cross_features}, {}, nullptr};
-  f->ledger = new Ledger(f->state, f->quotas, window, carried, streak_row, streak, num_streaks, batch_size, f->seats);
-  return f;
+// The batch of s.step: rows, and penalty 0 for the first num_coverage; gap > 0: by so much a pick may have lost.
+// GENERAL: no visit yet, or quotas that must be relaxed: Python composes such batches. Outcomes below 0: what went wrong.
+EXPORT int64_t envsched_select(State* s, const Pairs* pairs, const Rules* r, int64_t* rows, double* penalty, double* gap) {
+  *gap = 0;
+  if (!s->num_slots) return GENERAL;
+  Ledger ledger(*s, r->quotas, r->size_count, r->num_sizes, s->step, r->batch_size);
+  if (ledger.capacity() < r->batch_size) return GENERAL;
+  const Words words{{r->seed, uint64_t(s->step)}};
+  std::vector<bool> explores(r->num_coverage);
+  for (int64_t i = 0; i < r->num_coverage; ++i) explores[i] = double(words[s->num_environments + i] >> 11) * 0x1p-53 < r->explore;
+  const std::vector<int64_t> order = first_environments(*s, words, std::min(s->num_environments, 2 * r->num_coverage));
+  if (!cover(*s, r->vectors, ledger, order, explores)) return EXCHANGE_FAILED;
+  if (int64_t(ledger.rows.size()) < r->num_coverage) return GENERAL;
+  std::copy(ledger.rows.begin(), ledger.rows.end(), rows);
+  std::fill(penalty, penalty + r->num_coverage, 0.0);
+  return exploit(*s, *r, *pairs, ledger, rows + r->num_coverage, penalty + r->num_coverage, *gap);
 }
 
-EXPORT int64_t envsched_capacity(const Filling* f) { return f->ledger->capacity(); }
-
-EXPORT void envsched_end(Filling* f) {
-  delete f->ledger;
-  delete f;
-}
-
-EXPORT int64_t envsched_cover(Filling* f, const uint64_t* key, int64_t due, const uint8_t* explores, int64_t wanted, int64_t* out) {
-  int64_t made = 0;
-  const std::vector<int64_t> order = first_environments(f->state, key, due);
-  for (bool progress = true; made < wanted && progress;) {
-    progress = false;
-    for (int64_t e : order) {
-      if (made == wanted) break;
-      const int64_t row = cover_one(f->state, f->vectors, *f->ledger, e, explores[made]);
-      if (row < 0) continue;
-      f->ledger->take(row, e);
-      out[made++] = row;
-      progress = true;
-    }
-    if (int64_t(order.size()) < f->state.num_environments) break;  // a second round needs all environments
+// A greedy fill by itself, for benchmarks of it: candidates [count] with their bounds, in the order of falling bounds; `sizes`
+// [steps] are shortlists to try, each with its ceiling. The number of inner products; `used`: the last shortlist looked at.
+EXPORT int64_t envsched_greedy(const State* s, const Rules* r, const int64_t* row, const double* bound, const int64_t* size,
+                               const double* ceiling, int64_t steps, int64_t* rows, int64_t* used) {
+  Ledger ledger(*s, r->quotas, r->size_count, r->num_sizes, s->step, r->batch_size);
+  Greedy greedy(r->vectors, ledger, r->penalty);
+  std::vector<double> closeness(r->batch_size);
+  double gap = 0;
+  int64_t made = 0, known = 0;
+  for (int64_t i = 0; i < steps && made < r->batch_size; ++i) {
+    std::vector<Contender> fresh;
+    for (; known < size[i]; ++known)
+      fresh.push_back({row[known], environment_of(*s, row[known]), bound[known], bound[known], r->vectors.of(s->place(row[known]))});
+    greedy.add(fresh);
+    *used = size[i];
+    made += greedy.run(ceiling[i], r->batch_size - made, false, gap, rows + made, closeness.data());
   }
-  return made;
-}
-
-// Greedy argmax of bound - penalty * closeness over a shortlist; ties by variance, then row. Stops, with the number of
-// picks made, when a pick would not beat `ceiling`, the best bound outside the shortlist, unless `forced`.
-// closeness [wanted] comes out with each pick, gap: the largest amount by which a forced pick fell short of the ceiling.
-EXPORT int64_t envsched_exploit(Filling* f, const int64_t* row, const double* bound, const double* variance, int64_t count, double penalty,
-                                double ceiling, int64_t wanted, int forced, int64_t* out, double* closeness, double* gap, int64_t* dots) {
-  Ledger& ledger = *f->ledger;
-  std::vector<Entry> entries(count);
-  std::vector<double> closest(count, 0.0);
-  std::vector<int64_t> environment(count, -1);
-  for (int64_t i = 0; i < count; ++i) entries[i] = {bound[i], variance[i], row[i], i, penalty == 0 ? INT64_MAX : 0};
-  std::priority_queue<Entry> queue(std::less<Entry>(), std::move(entries));
-  int64_t made = 0;
-  while (made < wanted && !queue.empty()) {
-    Entry top = queue.top();
-    if (!forced && top.worth <= ceiling) break;
-    queue.pop();
-    const int64_t i = top.index;
-    if (environment[i] < 0) environment[i] = environment_of(f->state, top.row);
-    if (!ledger.allows(top.row, environment[i])) continue;
-    if (top.seen < int64_t(ledger.rows.size())) {
-      // Likeness to one more pick at a time: most candidates fall behind the next one before all picks are compared.
-      const double next = queue.empty() ? -INFINITY : queue.top().worth;
-      for (top.worth = bound[i] - penalty * closest[i]; top.seen < int64_t(ledger.rows.size()) && top.worth >= next; ++top.seen, ++*dots) {
-        closest[i] = std::max(closest[i], f->vectors.similarity(top.row, ledger.rows[top.seen], environment[i] == ledger.environments[top.seen]));
-        top.worth = bound[i] - penalty * closest[i];
-      }
-      queue.push(top);
-      continue;
-    }
-    *gap = std::max(*gap, ceiling - top.worth);
-    ledger.take(top.row, environment[i]);
-    out[made] = top.row;
-    closeness[made++] = closest[i];
-  }
-  return made;
+  return greedy.products;
 }

@@ -1,42 +1,68 @@
-// The maintained state of a large pool, as Python lays it out (kernels/native.py, State). Nothing here owns memory.
+// The maintained state of a large pool, as Python lays it out (kernels/state.py). Nothing here owns memory.
 //
-// Letters: N tasks, M environments, S visited tasks (slots), t step now, h half-life, e environment, lambda_g, lambda_s, k_c.
+// Letters: N tasks, M environments, S visited tasks (slots), V visits, t step now, h half-life, e environment, lambda_g,
+// lambda_s, k_c.
+//
+// A pool may be sharded by environment over ranks: then this process holds the sums, lists and features of the rows of
+// environments first_environment .. last_environment alone, `row - first_row` is a row's place in them, and the columns by slot
+// and by environment are the same on every rank.
 #pragma once
 #include "common.h"
 
 #include <cmath>
 
+// All ranks' bytes, one after the other in the order of ranks; 0, or what went wrong. The answer lives until the next call.
+using Exchange = int (*)(const void* mine, int64_t bytes, const uint8_t** all, int64_t* total);
+
 struct State {
-  int64_t num_tasks, num_environments, num_slots;
+  int64_t num_tasks, num_environments;  // of the whole pool
+  int64_t first_row, first_environment, last_environment;
+  int64_t num_slots, num_visits, num_changed;
   const int64_t* offsets;  // [M + 1] rows of each environment
   float* sums;             // [N][4] W_w, m_w, W_c, m_c of visited neighbours, times 2^(t / h - base)
-  const float* peak;       // [N / 16 rounded up] upper bound of W_w + W_c in each block of 16 rows
-  const int32_t* slot_of;  // [N] -1: never visited
-  const uint8_t* masked;   // [N] or null
+  float* peak;             // [N / 16 rounded up] upper bound of W_w + W_c in each block of 16 places
+  int32_t* slot_of;        // [N] -1: never visited
   // by slot; sums of visits as of policy version `stamp`
-  const int32_t* order;       // [S] slots by ascending row: sums do not depend on who was visited first
-  const int32_t* row;         // [S]
-  const int32_t* environment; // [S]
-  const double* mass;         // [S] sum w unit
-  const double* value;        // [S] sum w unit v
-  const double* groups;       // [S] sum w
-  const double* short_mass;   // [S] with the short half-life
-  const double* short_value;  // [S]
-  const int32_t* stamp;       // [S]
-  const double* exposure;     // [S] decayed exposures at this step
+  int32_t* order;        // [S] slots by ascending row: sums do not depend on who was visited first
+  int32_t* row;          // [S]
+  int32_t* environment;  // [S]
+  int32_t* stamp;        // [S]
+  int32_t* exposed;      // [S] last step in which it was selected
+  int32_t* streak;       // [S] steps in a row up to then
+  int32_t* visits;       // [S]
+  double* mass;          // [S] sum w unit
+  double* value;         // [S] sum w unit v
+  double* groups;        // [S] sum w
+  double* short_mass;    // [S] with the short half-life
+  double* short_value;   // [S]
+  double* exposure;      // [S] decayed exposures at this step
+  double* given_mass;    // [S] what its listeners were given
+  double* given_value;   // [S]
+  // every visit, in order
+  int32_t* visit_slot;  // [V]
+  int32_t* visit_step;  // [V]
+  int32_t* changed;     // slots whose contribution differs from what was given, ascending
   // decay tables by age; beyond the end a weight is 0
   const double* decay;        // [A] 2^(-a / h)
   const double* short_decay;  // [A]
   int64_t num_ages;
-  // by environment, written by envsched_refresh
-  double* environment_mass;   // [M]
-  double* environment_value;  // [M]
+  double* environment_mass;      // [M]
+  double* environment_value;     // [M]
   double* environment_exposure;  // [M]
+  int32_t* seat_of;              // [M] scratch of a batch, -1
   int64_t step;
+  double base;           // of the scale 2^(t / h - base), a whole number
   double inverse_scale;  // 2^-(t / h - base): from inflated to true
-  double graph_shrinkage, own_shrinkage, decline_weight, prior_variance, max_variance, cross_weight;
-  int64_t paper;  // estimator: 1 paper, 0 envsched
-  double pool_mass, pool_value;  // written by envsched_refresh
+  double threshold;      // of the last shortlist
+  double half_life, short_half_life, graph_shrinkage, own_shrinkage, decline_weight, prior_variance, max_variance, cross_weight;
+  int64_t paper;          // estimator: 1 paper, 0 envsched
+  int64_t by_last_visit;  // a source counts the decayed weight of its last visit
+  int64_t threads;
+  double pool_mass, pool_value;
+  Exchange exchange;  // null: one process holds the whole pool
+
+  int64_t place(int64_t row) const { return row - first_row; }
+  bool holds(int64_t row) const { return row >= offsets[first_environment] && row < offsets[last_environment]; }
 };
 
 constexpr int64_t BLOCK_ROWS = 16;
@@ -64,23 +90,36 @@ inline Own own_of(const State& s, int64_t slot) {
   return own;
 }
 
+// What a task hears of the pool and of its environment, its own evidence left out (METHOD section 12; the paper leaves it in).
+struct Parents {
+  double pool, environment;
+};
+
+inline Parents parents(const State& s, double environment_mass, double environment_value, const Own& own) {
+  const double lambda = s.graph_shrinkage;
+  if (s.paper) {
+    const double pool = s.pool_mass > 0 ? s.pool_value / s.pool_mass : s.prior_variance;
+    return {pool, (environment_value + lambda * pool) / (environment_mass + lambda)};
+  }
+  const double others = s.pool_mass - own.c;
+  const double pool = others > 1e-9 ? (s.pool_value - own.c * own.variance) / others : s.prior_variance;
+  return {pool, (environment_value - own.c * own.variance + lambda * pool) / (environment_mass - own.c + lambda)};
+}
+
+inline Parents parents(const State& s, int64_t e, const Own& own) { return parents(s, s.environment_mass[e], s.environment_value[e], own); }
+
 // The prediction of one task in double precision, METHOD sections 5 and 6, or 12.
-inline Terms evaluate(const State& s, int64_t row, int64_t e, int64_t slot) {
-  const Own own = slot >= 0 ? own_of(s, slot) : Own{0, 0, 0, 0, 0, 0};
-  const float* sum = s.sums + row * 4;
+inline Terms evaluate(const State& s, int64_t row, const Own& own, const Parents& parent) {
+  const float* sum = s.sums + s.place(row) * 4;
   const double d = s.inverse_scale, lambda = s.graph_shrinkage, k = s.cross_weight;
   const double W_w = sum[0] * d, m_w = sum[1] * d, W_c = sum[2] * d, m_c = sum[3] * d;
   Terms t;
+  t.environment = parent.environment;
   if (s.paper) {
-    const double pool = s.pool_mass > 0 ? s.pool_value / s.pool_mass : s.prior_variance;
-    t.environment = (s.environment_value[e] + lambda * pool) / (s.environment_mass[e] + lambda);
     t.within = (W_w + lambda * t.environment) / (m_w + lambda);
-    t.cross = (W_c + lambda * pool) / (m_c + lambda);
+    t.cross = (W_c + lambda * parent.pool) / (m_c + lambda);
     t.g = m_w + m_c > 0 ? (m_w * t.within + m_c * t.cross) / (m_w + m_c) : t.environment;
   } else {
-    const double others = s.pool_mass - own.c;
-    const double pool = others > 1e-9 ? (s.pool_value - own.c * own.variance) / others : s.prior_variance;
-    t.environment = (s.environment_value[e] - own.c * own.variance + lambda * pool) / (s.environment_mass[e] - own.c + lambda);
     t.within = m_w > 0 ? W_w / m_w : t.environment;
     t.cross = m_c > 0 ? W_c / m_c : t.environment;
     t.g = (lambda * t.environment + W_w + k * W_c) / (lambda + m_w + k * m_c);
@@ -98,9 +137,36 @@ inline Terms evaluate(const State& s, int64_t row, int64_t e, int64_t slot) {
   return t;
 }
 
-inline Terms evaluate(const State& s, int64_t row, int64_t e) { return evaluate(s, row, e, s.slot_of[row]); }
+constexpr Own UNSEEN{0, 0, 0, 0, 0, 0};
 
-inline double exposure_of(const State& s, int64_t row) {
-  const int64_t slot = s.slot_of[row];
-  return slot < 0 ? 0.0 : s.exposure[slot];
+inline Terms evaluate(const State& s, int64_t row, int64_t e, int64_t slot) {
+  const Own own = slot >= 0 ? own_of(s, slot) : UNSEEN;
+  return evaluate(s, row, own, parents(s, e, own));
+}
+
+// The slot of any row, held here or not; -1: never visited.
+inline int64_t slot_of(const State& s, int64_t row) {
+  if (s.holds(row)) return s.slot_of[s.place(row)];
+  const int32_t* end = s.order + s.num_slots;
+  const int32_t* at = std::lower_bound<const int32_t*>(s.order, end, row, [&](int32_t slot, int64_t wanted) { return s.row[slot] < wanted; });
+  return at != end && s.row[*at] == row ? *at : -1;
+}
+
+inline int64_t environment_of(const State& s, int64_t row) {
+  return std::upper_bound(s.offsets, s.offsets + s.num_environments + 1, row) - s.offsets - 1;
+}
+
+// What went wrong inside a native step; Python says more.
+enum Outcome : int64_t { DONE = 0, GENERAL = 1, EXCHANGE_FAILED = -1, ROW_TWICE = -2 };
+
+// All ranks' items, in the order of ranks; just these where one process holds the pool.
+template <class Item>
+inline bool gather_items(const State& s, std::vector<Item>& items) {
+  if (!s.exchange) return true;
+  const uint8_t* all;
+  int64_t total;
+  if (s.exchange(items.data(), int64_t(items.size() * sizeof(Item)), &all, &total)) return false;
+  items.resize(total / sizeof(Item));
+  if (total) std::memcpy(items.data(), all, total);
+  return true;
 }

@@ -13,7 +13,7 @@ from envsched.pool import Pool
 from envsched.predict import Forecast, build_predictor
 from envsched.select import Draws, Mix, Quotas, compose
 from envsched.types import RolloutRecord, Status
-from kernels import native
+from kernels import native, state
 from tests.graph.worlds import make_world
 
 pytestmark = pytest.mark.skipif(not native.is_built(), reason="no native library was built (python -m kernels.build)")
@@ -75,7 +75,7 @@ def test_700_steps_equal_the_timeline_in_double_precision(estimator):
         version = max(0, step - step % 3)
         history.extend(record(source, row, step, version, values) for row, values in zip(rows, rewards, strict=True))
         large.observe(step, rows, rewards, version)
-    assert large.evidence.base > 60
+    assert large.evidence.state.base > 60
     assert worst < 1e-6
 
 
@@ -140,6 +140,41 @@ def test_all_tied_gives_a_batch_and_says_that_it_is_not_certified():
     assert len(set(made.rows.tolist())) == 64
     assert not made.certified
     assert 0 < made.gap <= config.similarity_penalty
+
+
+def test_a_tied_batch_does_not_depend_on_the_steps_that_were_selected_before():
+    """A resumed run takes its visits in without selecting for them again."""
+    config, sizes = SchedulerConfig(batch_size=16, coverage_share=0.25), [600] * 40
+    one, other = (large_pool(sizes, config, seed=2, num_archetypes=60)[0] for _ in range(2))
+    generator = np.random.default_rng(0)
+    for step in range(6):
+        rows = one.select(step).rows
+        rewards = generator.binomial(1, 0.5, size=(16, 8)).astype(float)
+        for pool in (one, other):
+            pool.observe(step, rows, rewards)
+    assert one.select(6).rows.tolist() == other.select(6).rows.tolist()
+
+
+def test_the_lazy_greedy_equals_the_naive_one():
+    """Over shortlists that grow, with ties, and quotas of 4 tasks an environment."""
+    config = SchedulerConfig(batch_size=32, coverage_share=0.0, similarity_penalty=0.3)
+    pool, environment_of = large_pool([30] * 40, config, num_archetypes=50)
+    generator = np.random.default_rng(5)
+    bound = np.round(generator.beta(2, 5, size=1200), 2)
+    order = np.lexsort((np.arange(1200), -bound))
+    sizes = np.array([64, 256, 1024, 1200])
+    ceilings = np.append(bound[order], -1.0)[sizes]
+    rows, products, _ = state.greedy(pool.evidence.state, pool.rules, order, bound[order], sizes, ceilings)
+    picked: list[int] = []
+    likeness = pool.similarity(np.arange(1200), np.arange(1200))
+    for _ in range(32):
+        worth = bound - 0.3 * likeness[:, picked].max(axis=1, initial=0)
+        full = np.bincount(environment_of[picked], minlength=40)[environment_of] == 4
+        worth[full] = worth[picked] = -np.inf
+        best = np.lexsort((np.arange(1200), -bound, -worth))[0]
+        picked.append(int(best))
+    assert rows.tolist() == picked
+    assert products < 32 * 1200
 
 
 def test_streaming_equals_brute_force():

@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -10,19 +11,17 @@ from benchmarks.worlds import cross_vectors, offsets_of, random_lists
 from envsched import ops
 from envsched.config import SchedulerConfig
 from envsched.maintained import LargePool
-from kernels import native
+from kernels import state
 
-PICKS, PENALTY, SHORTLIST = 32, 0.08, 1024
+PICKS, PENALTY, SHORTLIST = 32, 0.08, 512
 
 
 def measure(arguments: Namespace) -> Figures:
     generator = np.random.default_rng(0)
     offsets = offsets_of(arguments.tasks, arguments.environments, generator)
     vectors = cross_vectors(arguments.tasks, 128, generator)
-    carriers = random_lists(offsets, 1, 1, generator).carriers()
-    pool = LargePool(SimpleNamespace(within=vectors, cross=vectors), offsets, carriers, SchedulerConfig(coverage_share=0.0))
-    pool.observe(0, generator.choice(arguments.tasks, 64, replace=False), generator.random((64, 8)))
-    pool.predict(1)
+    config = SchedulerConfig(batch_size=PICKS, coverage_share=0.0, similarity_penalty=PENALTY)
+    pool = LargePool(SimpleNamespace(within=vectors, cross=vectors), offsets, random_lists(offsets, 1, 1, generator).carriers(), config)
     bounds = {
         "realistic": generator.beta(2, 8, arguments.tasks) / 4,
         "tied": np.where(generator.random(arguments.tasks) < 0.2, generator.beta(2, 8, arguments.tasks) / 4, 0.02),
@@ -36,19 +35,17 @@ def measure(arguments: Namespace) -> Figures:
 
 def _shape(pool: LargePool, offsets: np.ndarray, vectors: np.ndarray, bound: np.ndarray, arguments: Namespace) -> Figures:
     environment_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    window, quotas = np.zeros(len(offsets) - 1, np.int32), np.array([2, 11, 4, 3])
-    nobody = np.empty(0, np.int64)
-    made: dict[str, object] = {}
+    made: dict[str, Any] = {}
+    # The score pass hands its shortlist over; taking it from scores that lie ready is no part of filling a batch.
+    order = np.argsort(-bound, kind="stable")
+    sizes = np.minimum(SHORTLIST * 4 ** np.arange(12), len(bound))
+    sizes = sizes[: np.argmax(sizes) + 1]
+    ceilings = np.append(bound[order], -1.0)[sizes]
+    rows = order[: sizes[-1]]
+    best = bound[rows]
 
     def lazy() -> None:
-        size, wanted, picks = SHORTLIST, PICKS, []
-        with native.Filling(pool.evidence.state, quotas, window, window, nobody, nobody, PICKS, vectors, vectors) as filling:
-            while wanted:
-                rows, ceiling = shortlists[size]
-                chosen, _, _, dots = filling.exploit(rows, bound[rows], bound[rows], PENALTY, ceiling, wanted, False)
-                picks.append(chosen)
-                wanted, size = wanted - len(chosen), size * 4
-        made["lazy"], made["size"], made["dots"] = np.concatenate(picks), size // 4, dots
+        made["lazy"], made["products"], made["shortlist"] = state.greedy(pool.evidence.state, pool.rules, rows, best, sizes, ceilings)
 
     def naive() -> None:
         closeness, count, picks = np.zeros(len(bound), np.float32), np.zeros(len(offsets) - 1, int), []
@@ -63,11 +60,6 @@ def _shape(pool: LargePool, offsets: np.ndarray, vectors: np.ndarray, bound: np.
             np.maximum(closeness, np.clip(vectors @ vectors[row], 0, 1), out=closeness)
         made["naive"] = np.array(picks)
 
-    # The score pass hands its shortlist over; taking it from scores that lie ready is no part of filling a batch.
-    order, shortlists, size = np.argsort(-bound, kind="stable"), {}, SHORTLIST
-    while size // 4 < len(bound):
-        shortlists[size] = (order[:size], float(bound[order[size]]) if size < len(bound) else -1.0)
-        size *= 4
     lazy_seconds = medians({"lazy": lazy}, max(arguments.repeats, 15))
     naive_seconds = medians({"naive": naive}, 3 if arguments.tasks > 100_000 else arguments.repeats)
     measured = {clock: lazy_seconds[clock] | naive_seconds[clock] for clock in ("wall", "cpu")}
@@ -77,8 +69,8 @@ def _shape(pool: LargePool, offsets: np.ndarray, vectors: np.ndarray, bound: np.
     )
     return figures | {
         "select_equals_naive": bool(np.array_equal(made["lazy"], made["naive"])),
-        "shortlist": made["size"],
-        "inner_products": made["dots"],
+        "shortlist": made["shortlist"],
+        "inner_products": made["products"],
         "threads": ops.num_threads(),
     }
 

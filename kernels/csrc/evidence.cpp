@@ -1,0 +1,240 @@
+// Own evidence of visited tasks: a visit taken in, and everything brought to a step.
+#include "pairs.h"
+#include "state.h"
+
+namespace {
+
+constexpr double REBASE = 32;         // scale exponent at which the sums are scaled down
+constexpr double PAIRS_REBASE = 512;  // the same of the pairs' weights
+
+// Sum over visits in their order, as `decayed_exposures` does, to the last bit: environments that tie there must tie here.
+void expose(State& s) {
+  std::fill(s.exposure, s.exposure + s.num_slots, 0.0);
+  for (int64_t i = 0; i < s.num_visits; ++i) s.exposure[s.visit_slot[i]] += aged(s.decay, s.num_ages, s.step - s.visit_step[i]);
+}
+
+// Scale by an exact power of two; its exponent is even, so that square roots scale exactly too.
+int64_t rebase(State& s) {
+  const double exponent = s.step / s.half_life - s.base;
+  if (!(exponent > REBASE)) return 0;
+  const int64_t shift = 2 * int64_t(exponent / 2), rows = s.offsets[s.last_environment] - s.offsets[s.first_environment];
+  const double factor = std::exp2(-double(shift));
+  s.base += double(shift);
+  for (int64_t i = 0; i < rows * 4; ++i) s.sums[i] *= float(factor);
+  for (int64_t i = 0; i < (rows + BLOCK_ROWS - 1) / BLOCK_ROWS; ++i) s.peak[i] *= float(factor);
+  for (int64_t slot = 0; slot < s.num_slots; ++slot) s.given_mass[slot] *= factor, s.given_value[slot] *= factor;
+  return shift;
+}
+
+// Masses and values of environments and pool from the visited tasks, in the order of their rows.
+void refresh(State& s) {
+  for (int64_t slot = 0; slot < s.num_slots; ++slot) {
+    const int64_t e = s.environment[slot];
+    s.environment_mass[e] = s.environment_value[e] = s.environment_exposure[e] = 0;
+  }
+  s.pool_mass = s.pool_value = 0;
+  for (int64_t place = 0; place < s.num_slots; ++place) {
+    const int64_t slot = s.order[place], e = s.environment[slot];
+    const Own own = own_of(s, slot);
+    s.environment_mass[e] += own.c;
+    s.environment_value[e] += own.c * own.variance;
+    s.environment_exposure[e] += s.exposure[slot];
+    s.pool_mass += own.c;
+    s.pool_value += own.c * own.variance;
+  }
+}
+
+// One visit, and what is predicted of its task by whoever holds its sums.
+struct Visit {
+  int64_t row, version, num_valid;
+  double variance, u, environment, cross;
+};
+
+// Pairs of one step; visits by ascending row.
+void add_pairs(Pairs& p, int64_t step, const std::vector<Visit>& visits) {
+  const double exponent = step / p.half_life - p.base;
+  if (exponent > PAIRS_REBASE) {
+    const double factor = std::exp2(-PAIRS_REBASE);
+    for (int64_t i = 0; i < p.count; ++i) p.w[i] *= factor;
+    for (double& sum : p.cross) sum *= factor;
+    p.base += PAIRS_REBASE;
+  }
+  std::vector<const Visit*> known;
+  for (const Visit& visit : visits)
+    if (!std::isnan(visit.variance)) known.push_back(&visit);
+  auto weight = [&](const Visit& visit) { return std::exp2(visit.version / p.half_life - p.base); };
+  if (step >= 1)
+    for (const Visit* visit : known) {
+      if (std::isnan(visit->cross)) continue;
+      const double d = visit->cross - visit->environment, r = visit->variance - visit->environment, w = weight(*visit);
+      p.cross[0] += w * (d * r);
+      p.cross[1] += w * (d * d);
+      p.cross[2] += w;
+      ++p.num_cross;
+    }
+  if (p.first_step < 0) {
+    p.first_step = step;
+    return;
+  }
+  if (!p.calibrates) return;
+  std::stable_sort(known.begin(), known.end(), [](const Visit* a, const Visit* b) { return a->u < b->u; });
+  int64_t from = p.count - 1, to = p.count + int64_t(known.size()) - 1;
+  p.count += int64_t(known.size());
+  for (int64_t next = int64_t(known.size()) - 1; next >= 0; --to) {  // merged from the back; equal u: the older first
+    if (from >= 0 && p.u[from] > known[next]->u) {
+      p.u[to] = p.u[from], p.v[to] = p.v[from], p.w[to] = p.w[from];
+      --from;
+    } else {
+      p.u[to] = known[next]->u, p.v[to] = known[next]->variance, p.w[to] = weight(*known[next]);
+      --next;
+    }
+  }
+}
+
+// Slots for rows that have none, in ascending order of row.
+void make_slots(State& s, const std::vector<Visit>& visits, std::vector<int64_t>& slot) {
+  const int64_t before = s.num_slots;
+  for (const Visit& visit : visits) slot.push_back(slot_of(s, visit.row));
+  for (size_t i = 0; i < visits.size(); ++i) {
+    if (slot[i] >= 0) continue;
+    const int64_t row = visits[i].row, fresh = slot[i] = s.num_slots++;
+    if (s.holds(row)) s.slot_of[s.place(row)] = int32_t(fresh);
+    s.row[fresh] = int32_t(row);
+    s.environment[fresh] = int32_t(environment_of(s, row));
+    s.stamp[fresh] = s.exposed[fresh] = s.streak[fresh] = s.visits[fresh] = 0;
+    for (double* column : {s.mass, s.value, s.groups, s.short_mass, s.short_value, s.exposure, s.given_mass, s.given_value}) column[fresh] = 0;
+  }
+  for (int64_t fresh = before; fresh < s.num_slots; ++fresh) s.order[fresh] = int32_t(fresh);
+  std::inplace_merge(s.order, s.order + before, s.order + s.num_slots, [&](int32_t a, int32_t b) { return s.row[a] < s.row[b]; });
+}
+
+void take_visit(State& s, int64_t slot, int64_t step, const Visit& visit) {
+  s.streak[slot] = s.visits[slot] > 0 && s.exposed[slot] == step - 1 ? s.streak[slot] + 1 : 1;
+  s.exposed[slot] = int32_t(step);
+  ++s.visits[slot];
+  s.visit_slot[s.num_visits] = int32_t(slot);
+  s.visit_step[s.num_visits++] = int32_t(step);
+  if (std::isnan(visit.variance)) return;
+  if (s.mass[slot] == 0) s.stamp[slot] = int32_t(visit.version);
+  const int64_t later = std::max<int64_t>(visit.version, s.stamp[slot]);
+  const double old = double(later - s.stamp[slot]), age = double(later - visit.version), unit = s.paper ? 1.0 : double(visit.num_valid);
+  auto add = [&](double* mass, double* value, double half_life) {
+    const double fade = std::exp2(-old / half_life), w = std::exp2(-age / half_life) * unit;
+    mass[slot] = mass[slot] * fade + w;
+    value[slot] = value[slot] * fade + w * visit.variance;
+  };
+  add(s.mass, s.value, s.half_life);
+  add(s.short_mass, s.short_value, s.short_half_life);
+  s.groups[slot] = s.groups[slot] * std::exp2(-old / s.half_life) + std::exp2(-age / s.half_life);
+  s.stamp[slot] = int32_t(later);
+  int32_t* end = s.changed + s.num_changed;
+  int32_t* at = std::lower_bound(s.changed, end, int32_t(slot));
+  if (at != end && *at == slot) return;
+  std::copy_backward(at, end, end + 1);
+  *at = int32_t(slot);
+  ++s.num_changed;
+}
+
+}  // namespace
+
+// What changed sources count now, on the scale of the sums, as Python lays it out; room for all that changed.
+struct Gifts {
+  int64_t count;
+  int64_t *source, *slot, *start, *stop;  // rows; start .. stop: of their own environment
+  double *mass, *value;
+  double *more_mass, *more_value;  // than the last gift of the same task
+};
+
+// Bring own evidence to a step; what is to be given to the neighbours of those that changed. The exponent by which the scale
+// of the sums shrank comes back.
+// For `envsched` a source counts min(1, groups): while its groups exceed 1 it changes again at each step.
+EXPORT int64_t envsched_age(State* s, int64_t step, Gifts* gifts) {
+  s->step = step;
+  expose(*s);
+  const int64_t shift = rebase(*s);
+  const double one = std::exp2(step / s->half_life - s->base);
+  int64_t kept = 0;
+  gifts->count = s->num_changed;
+  for (int64_t i = 0; i < gifts->count; ++i) {
+    const int64_t slot = s->changed[i], e = s->environment[slot];
+    const double lift = std::exp2(s->stamp[slot] / s->half_life - s->base), groups = s->groups[slot] * lift;
+    double mass = s->mass[slot] * lift, value = s->value[slot] * lift;
+    if (!s->paper) {
+      mass = s->by_last_visit ? lift : std::min(groups, one);
+      value = mass * s->value[slot] / s->mass[slot];
+      if (!s->by_last_visit && groups > one) s->changed[kept++] = int32_t(slot);
+    }
+    gifts->source[i] = s->row[slot];
+    gifts->slot[i] = slot;
+    gifts->start[i] = s->offsets[e];
+    gifts->stop[i] = s->offsets[e + 1];
+    gifts->mass[i] = mass;
+    gifts->value[i] = value;
+    gifts->more_mass[i] = mass - s->given_mass[slot];
+    gifts->more_value[i] = value - s->given_value[slot];
+    s->given_mass[slot] = mass;
+    s->given_value[slot] = value;
+  }
+  s->num_changed = kept;
+  return shift;
+}
+
+// Once the gifts are carried: environments, pool and scale of this step.
+EXPORT void envsched_settle(State* s, const Pairs* pairs) {
+  s->inverse_scale = std::exp2(-(s->step / s->half_life - s->base));
+  s->cross_weight = cross_weight(*pairs);
+  refresh(*s);
+}
+
+EXPORT double envsched_cross_weight(const Pairs* pairs) { return cross_weight(*pairs); }
+
+// Take in the visits [count] of one step, which the pool stands at; on several ranks each gives those it made. Columns by slot,
+// visits and pairs have room for them. The number of visits of all ranks, or an Outcome below 0.
+EXPORT int64_t envsched_observe(State* s, Pairs* pairs, int64_t step, const int64_t* row, const int64_t* version, const int64_t* num_valid,
+                                const double* variance, int64_t count) {
+  std::vector<Visit> visits(count);
+  for (int64_t i = 0; i < count; ++i) visits[i] = {row[i], version[i], num_valid[i], variance[i], 0, 0, 0};
+  if (!gather_items(*s, visits)) return EXCHANGE_FAILED;
+  std::sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) { return a.row < b.row; });
+  for (size_t i = 1; i < visits.size(); ++i)
+    if (visits[i].row == visits[i - 1].row) return ROW_TWICE;
+  std::vector<Visit> mine;
+  for (Visit& visit : visits) {
+    if (!s->holds(visit.row)) continue;
+    const Terms t = evaluate(*s, visit.row, environment_of(*s, visit.row), s->slot_of[s->place(visit.row)]);
+    visit.u = t.u;
+    visit.environment = t.environment;
+    visit.cross = t.cross_mass > 0 ? t.cross : NAN;
+    mine.push_back(visit);
+  }
+  if (s->exchange) {
+    if (!gather_items(*s, mine)) return EXCHANGE_FAILED;
+    visits = mine;  // ranks hold ascending rows
+  }
+  add_pairs(*pairs, step, visits);
+  std::vector<int64_t> slot;
+  make_slots(*s, visits, slot);
+  for (size_t i = 0; i < visits.size(); ++i) take_visit(*s, slot[i], step, visits[i]);
+  return int64_t(visits.size());
+}
+
+// Terms of single tasks held here: out float64 [count, 8] in the order of struct Terms.
+EXPORT void envsched_evaluate(const State* s, const int64_t* row, const int64_t* environment, int64_t count, double* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    const Terms t = evaluate(*s, row[i], environment[i], slot_of(*s, row[i]));
+    const double values[8] = {t.u, t.g, t.environment, t.within_mass, t.within, t.cross_mass, t.cross, t.guard};
+    std::copy(values, values + 8, out + i * 8);
+  }
+}
+
+// u of every task held here, float64.
+EXPORT void envsched_predict(const State* s, double* u, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t e = s->first_environment; e < s->last_environment; ++e)
+    for (int64_t row = s->offsets[e]; row < s->offsets[e + 1]; ++row) u[s->place(row)] = evaluate(*s, row, e, s->slot_of[s->place(row)]).u;
+}
+
+// Slots of rows [count], -1 where never visited.
+EXPORT void envsched_slots(const State* s, const int64_t* row, int64_t count, int64_t* slot) {
+  for (int64_t i = 0; i < count; ++i) slot[i] = slot_of(*s, row[i]);
+}

@@ -1,0 +1,150 @@
+"""The structures and operations of csrc/state.h, pairs.h and select.cpp: a whole step of a large pool in a few native calls.
+
+Letters: N tasks, M environments, B batch, S visited tasks, V pairs.
+"""
+
+import ctypes
+from ctypes import byref, c_double, c_int64, c_uint64, c_void_p
+
+import numpy as np
+
+from kernels.native import address, contiguous, library
+
+GENERAL = 1  # an outcome of ``select``: Python must compose this batch
+
+COLUMNS = {
+    **dict.fromkeys(("order", "row", "environment", "stamp", "exposed", "streak", "visits"), np.int32),
+    **dict.fromkeys(("mass", "value", "groups", "short_mass", "short_value", "exposure", "given_mass", "given_value"), np.float64),
+}
+"""What is kept of each visited task; csrc/state.h says what each column means."""
+
+
+def _fields(kind: type, names: str) -> list[tuple[str, type]]:
+    return [(name, kind) for name in names.split()]
+
+
+class State(ctypes.Structure):
+    """``struct State``."""
+
+    _fields_ = (
+        _fields(c_int64, "num_tasks num_environments first_row first_environment last_environment num_slots num_visits num_changed")
+        + _fields(c_void_p, "offsets sums peak slot_of")
+        + _fields(c_void_p, " ".join(COLUMNS))
+        + _fields(c_void_p, "visit_slot visit_step changed decay short_decay")
+        + _fields(c_int64, "num_ages")
+        + _fields(c_void_p, "environment_mass environment_value environment_exposure seat_of")
+        + _fields(c_int64, "step")
+        + _fields(c_double, "base inverse_scale threshold half_life short_half_life graph_shrinkage own_shrinkage decline_weight")
+        + _fields(c_double, "prior_variance max_variance cross_weight")
+        + _fields(c_int64, "paper by_last_visit threads")
+        + _fields(c_double, "pool_mass pool_value")
+        + _fields(c_void_p, "exchange")
+    )
+
+
+class Pairs(ctypes.Structure):
+    """``struct Pairs``."""
+
+    _fields_ = (
+        _fields(c_int64, "count")
+        + _fields(c_void_p, "u v w")
+        + _fields(c_int64, "first_step num_cross")
+        + [("base", c_double), ("cross", c_double * 3)]
+        + _fields(c_double, "half_life start full full_cross tolerance max_variance")
+        + _fields(c_int64, "calibrates min_distinct paper")
+    )
+
+
+class Rules(ctypes.Structure):
+    """``struct Rules``, the quotas and vectors in it laid flat."""
+
+    _fields_ = (
+        _fields(c_int64, "max_consecutive max_per_environment_window max_per_environment window_steps batch_size num_coverage")
+        + _fields(c_double, "penalty explore exposure_scale")
+        + [("discount_decays", c_int64), ("seed", c_uint64)]
+        + [("size_count", c_void_p), ("num_sizes", c_int64)]
+        + _fields(c_void_p, "within cross")
+        + _fields(c_int64, "within_features cross_features shortlist capacity exhaustive")
+        + [("flat", c_double)]
+    )
+
+
+class Gifts(ctypes.Structure):
+    """``struct Gifts``."""
+
+    _fields_ = _fields(c_int64, "count") + _fields(c_void_p, "source slot start stop mass value more_mass more_value")
+
+
+def age(state: State, step: int) -> tuple[int, np.ndarray, np.ndarray]:
+    """Bring own evidence to ``step``: the exponent by which the scale of the sums shrank, and the gifts of S changed tasks:
+    int64 [4, S] (source row, slot, start and stop of its environment's rows), float64 [4, S] (mass, value, and what they
+    exceed the task's last gift by)."""
+    places, amounts = np.empty((4, state.num_changed), np.int64), np.empty((4, state.num_changed))
+    gifts = Gifts(0, *(address(row) for row in places), *(address(row) for row in amounts))
+    shift = library().envsched_age(byref(state), step, byref(gifts))
+    return shift, places, amounts
+
+
+def settle(state: State, pairs: Pairs) -> None:
+    """Write scale, environments and pool of the step, once its gifts are carried."""
+    library().envsched_settle(byref(state), byref(pairs))
+
+
+def observe(
+    state: State, pairs: Pairs, step: int, rows: np.ndarray, version: np.ndarray, num_valid: np.ndarray, variance: np.ndarray
+) -> int:
+    """Take in visits of distinct rows [n]; columns, visits and pairs must have room. The visits of all ranks, or below 0 why not."""
+    rows, version, num_valid = (contiguous(values, np.int64) for values in (rows, version, num_valid))
+    variance = contiguous(variance, np.float64)
+    return library().envsched_observe(
+        byref(state), byref(pairs), step, address(rows), address(version), address(num_valid), address(variance), len(rows)
+    )
+
+
+def evaluate(state: State, rows: np.ndarray, environments: np.ndarray) -> np.ndarray:
+    """u, g, environment, within mass, within, cross mass, cross and guard of tasks [n]: float64 [n, 8]."""
+    rows, environments = contiguous(rows, np.int64), contiguous(environments, np.int64)
+    out = np.empty((len(rows), 8))
+    library().envsched_evaluate(byref(state), address(rows), address(environments), len(rows), address(out))
+    return out
+
+
+def predict(state: State, num_rows: int, threads: int) -> np.ndarray:
+    """u of every task held here, float64 [num_rows]."""
+    u = np.empty(num_rows)
+    library().envsched_predict(byref(state), address(u), threads)
+    return u
+
+
+def slots(state: State, rows: np.ndarray) -> np.ndarray:
+    """Slots int64 [n] of rows [n], -1 where a task was never visited."""
+    rows = contiguous(rows, np.int64)
+    slot = np.empty(len(rows), np.int64)
+    library().envsched_slots(byref(state), address(rows), len(rows), address(slot))
+    return slot
+
+
+def select(state: State, pairs: Pairs, rules: Rules) -> tuple[int, np.ndarray, np.ndarray, float]:
+    """Outcome (0: done, 1: Python must compose, below 0: a rank failed), rows int64 [B], penalty float64 [B] and gap."""
+    rows, penalty, gap = np.empty(rules.batch_size, np.int64), np.empty(rules.batch_size), c_double(0)
+    outcome = library().envsched_select(byref(state), byref(pairs), byref(rules), address(rows), address(penalty), byref(gap))
+    return outcome, rows, penalty, gap.value
+
+
+def greedy(
+    state: State, rules: Rules, rows: np.ndarray, bound: np.ndarray, sizes: np.ndarray, ceilings: np.ndarray
+) -> tuple[np.ndarray, int, int]:
+    """Fill a batch from candidates in the order of falling bounds, over shortlists of the given sizes and ceilings: rows int64
+    [B], the inner products taken, and the size of the last shortlist looked at."""
+    rows, sizes = contiguous(rows, np.int64), contiguous(sizes, np.int64)
+    bound, ceilings = contiguous(bound, np.float64), contiguous(ceilings, np.float64)
+    out, used = np.full(rules.batch_size, -1, np.int64), c_int64(0)
+    products = library().envsched_greedy(
+        byref(state), byref(rules), address(rows), address(bound), address(sizes), address(ceilings), len(sizes), address(out), byref(used)
+    )
+    return out, products, used.value
+
+
+def cross_weight(pairs: Pairs) -> float:
+    """k_c as the pairs show it."""
+    return library().envsched_cross_weight(byref(pairs))
