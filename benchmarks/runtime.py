@@ -1,9 +1,14 @@
 """Speed of the runtime on the bundled pool: ``python -m benchmarks.runtime [--json FILE]``.
 
+The rollouts are 512 over the pool's tasks, each with 20 calls of its reference actions, over two workers, all in flight at once.
+
 ``call_overhead_ms``: median of a call through the runtime minus the median of the same calls made directly, one at a time.
-``calls_per_second``: 512 rollouts x 20 calls over two workers, 512 calls in flight; the calls' own time.
-``with_start_and_score``: the same rollouts, making 512 processes and running all checks counted too; ``cold``: with workers that
-have compiled nothing yet. ``over_direct``: their wall clock over that of the same rollouts run directly in one process.
+``calls_per_second``: 512 x 20 over the wall clock of the calls alone, from the first sent to the last observation.
+``calls_per_second_with_start_and_score``: the same 512 x 20 over the wall clock of everything: 512 processes made behind all walls,
+environments constructed, calls, all checks run, processes let go. ``_cold``: with workers that have compiled nothing yet.
+``over_direct``: that wall clock over that of the same rollouts run directly in one process.
+``cpu_ms_per_rollout``: processor time of everything, trainer, workers and episodes together, over 512: what a machine that others use
+changes less than wall clocks. ``calls_per_second_of_two_free_cores``: 512 x 20 over half of that time.
 """
 
 import argparse
@@ -13,6 +18,7 @@ import os
 import platform
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +40,10 @@ def measure() -> dict[str, Any]:
     plan = [(task, _calls(solutions[task.key])) for task in itertools.islice(itertools.cycle(pool.tasks), NUM_ROLLOUTS)]
     blueprints = {task.key: _blueprint(pool, task) for task in pool.tasks}
     direct_seconds = _timed(lambda: _run_directly(blueprints, plan))
+    cold_cpu, _ = _processor_seconds(pool, lambda runtime: _run_through(runtime, plan))
+    both_cpu, passes = _processor_seconds(pool, lambda runtime: [_run_through(runtime, plan) for _ in range(2)])
+    (cold_seconds, _), (whole_seconds, call_seconds) = passes
     with EnvironmentRuntime(pool, num_workers=2) as runtime:
-        cold_seconds, _ = _run_through(runtime, plan)
-        whole_seconds, call_seconds = _run_through(runtime, plan)
         through, direct = _latencies(runtime, blueprints, plan[: NUM_LATENCIES // NUM_CALLS])
         walls = list(runtime.protections.standing)
     return {
@@ -47,6 +54,8 @@ def measure() -> dict[str, Any]:
         "calls_per_second_with_start_and_score": NUM_ROLLOUTS * NUM_CALLS / whole_seconds,
         "calls_per_second_with_start_and_score_cold": NUM_ROLLOUTS * NUM_CALLS / cold_seconds,
         "over_direct": whole_seconds / direct_seconds,
+        "cpu_ms_per_rollout": (both_cpu - cold_cpu) / NUM_ROLLOUTS * 1e3,
+        "calls_per_second_of_two_free_cores": 2 * NUM_ROLLOUTS * NUM_CALLS / (both_cpu - cold_cpu),
         "rollouts": NUM_ROLLOUTS,
         "calls_per_rollout": NUM_CALLS,
         "protections": walls,
@@ -73,6 +82,15 @@ def _run_directly(blueprints: dict[str, Blueprint], plan: list[tuple[Task, list[
         for tool, arguments in calls:
             instance.call(tool, arguments)
         instance.score(None, empty=False)
+
+
+def _processor_seconds(pool: Pool, work: Callable[[EnvironmentRuntime], Any]) -> tuple[float, Any]:
+    """Of this process and all that a runtime starts, with what ``work`` gives; the difference of two has no start of workers in it."""
+    before = os.times()
+    with EnvironmentRuntime(pool, num_workers=2) as runtime:
+        result = work(runtime)
+    after = os.times()
+    return sum(after[:4]) - sum(before[:4]), result
 
 
 def _run_through(runtime: EnvironmentRuntime, plan: list[tuple[Task, list[Call]]]) -> tuple[float, float]:

@@ -24,7 +24,7 @@ class Channel:
 
     def __init__(self, stream: socket.socket, limit: int | None) -> None:
         self._stream = stream
-        self._limit = limit
+        self._inbox = frames.Inbox(limit)
         stream.setblocking(False)
 
     def fileno(self) -> int:
@@ -43,29 +43,19 @@ class Channel:
             frame, descriptors = frame[sent:], ()
 
     def receive(self, deadline: float) -> dict[str, Any]:
-        (length,) = frames.HEADER.unpack(self._exactly(frames.HEADER.size, deadline))
-        if self._limit is not None and length > self._limit:
-            raise frames.FrameError(f"a frame of {length} bytes; the limit is {self._limit}")
-        return frames.unpack(self._exactly(length, deadline))
+        while (frame := self._inbox.take()) is None:
+            try:
+                if not self._inbox.read(self._stream):
+                    raise ProcessEnded
+            except BlockingIOError:
+                self._wait(select.POLLIN, deadline)
+            except ConnectionResetError:
+                raise ProcessEnded from None
+        return frame
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._stream.close()
-
-    def _exactly(self, length: int, deadline: float) -> bytearray:
-        whole = bytearray()
-        while len(whole) < length:
-            try:
-                part = self._stream.recv(length - len(whole))
-            except BlockingIOError:
-                self._wait(select.POLLIN, deadline)
-                continue
-            except ConnectionResetError:
-                raise ProcessEnded from None
-            if not part:
-                raise ProcessEnded
-            whole += part
-        return whole
 
     def _wait(self, event: int, deadline: float) -> None:
         poll = select.poll()

@@ -75,17 +75,8 @@ class Episode:
         Args:
             empty: judge a state that holds nothing instead: what passes there asks for nothing.
         """
-        if self._forfeited:
-            return CheckReport(0.0, (False,) * len(self.task.checks), (), self.status)
-        if self._closed or self.status.is_missing:
-            return self._no_report()
-        try:
-            answer = self._ask(_score_question(None, empty), self._config.score_seconds)
-            return self._report(answer["passed"], answer["problems"], self.status)
-        except StateLost as lost:
-            return self._no_state(lost)
-        except ProcessLost:
-            return self._score_one_by_one(empty)
+        known = self._known_report()
+        return self._score_again(None, empty) if known is None else known
 
     def methods(self, tools: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Which of ``tools`` the environment has no method for, and its public methods that are not among them.
@@ -153,6 +144,28 @@ class Episode:
             return self._observe(self._process.collect())
         except ProcessLost as lost:
             return self._call_again(lost)
+
+    def post_score(self) -> CheckReport | None:
+        """Ask for a score; a report at once when there is nothing to wait for."""
+        known = self._known_report()
+        if known is not None:
+            return known
+        if self._process is None:
+            return self._score_again(None, False)
+        try:
+            self._process.post(_score_question(None, False), self._config.score_seconds)
+        except ProcessLost as lost:
+            return self._score_again(lost, False)
+        return None
+
+    def collect_score(self) -> CheckReport:
+        """Wait for the answer to ``post_score``."""
+        assert self._process is not None
+        try:
+            answer = self._process.collect()
+        except ProcessLost as lost:
+            return self._score_again(lost, False)
+        return self._report(answer["passed"], answer["problems"], self.status)
 
     def observation(self, text: str, outcome: Outcome) -> Observation:
         """An observation of this episode, counted."""
@@ -273,6 +286,23 @@ class Episode:
         if answer["ok"] is not True:
             process.close()
             raise ProcessLost(str(answer["text"]))
+
+    def _known_report(self) -> CheckReport | None:
+        """Where no process need be asked."""
+        if self._forfeited:
+            return CheckReport(0.0, (False,) * len(self.task.checks), (), self.status)
+        return self._no_report() if self._closed or self.status.is_missing else None
+
+    def _score_again(self, lost: ProcessLost | None, empty: bool) -> CheckReport:
+        """A report, of a new process where the one asked before was ``lost``."""
+        question, seconds = _score_question(None, empty), self._config.score_seconds
+        try:
+            answer = self._ask(question, seconds) if lost is None else self._again(lost, lambda: self._live().ask(question, seconds))
+        except StateLost as gone:
+            return self._no_state(gone)
+        except ProcessLost:
+            return self._score_one_by_one(empty)
+        return self._report(answer["passed"], answer["problems"], self.status)
 
     def _score_one_by_one(self, empty: bool) -> CheckReport:
         """Each check with a time limit of its own, and a new process after one that hangs or kills."""

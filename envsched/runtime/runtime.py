@@ -5,7 +5,6 @@ Letters: N tasks, W workers.
 
 import logging
 import os
-import select
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from envsched.runtime.episode import Episode
 from envsched.runtime.launcher import Launcher
 from envsched.runtime.outcome import CheckReport, Observation, Outcome
 from envsched.runtime.process import ProcessLost
+from envsched.runtime.waiting import Waiting
 from envsched.types import Status, Task
 
 logger = logging.getLogger(__name__)
@@ -80,35 +80,29 @@ class EnvironmentRuntime:
                 episode.post_start()
             except ProcessLost as lost:
                 episode.refuse(str(lost))
+        waiting = self._waiting_for(episodes)
+        for position in waiting.ready():
+            episodes[position].collect_start()
         for episode in episodes:
-            episode.collect_start()
             if episode.status is not Status.OK:
                 logger.warning("task %s did not start: %s", episode.task.key, episode.problem)
         return episodes
 
     def call_many(self, calls: Sequence[tuple[Episode, str, Mapping[str, Any]]]) -> list[Observation]:
         """Run calls of different episodes side by side, in any order; observations in the order of ``calls``."""
-        observations: list[Observation | None] = [None] * len(calls)
-        waiting: dict[int, int] = {}  # descriptor -> position
-        poll = select.poll()
-        for position, (episode, tool, arguments) in enumerate(calls):
-            observations[position] = episode.post_call(tool, arguments)
-            if observations[position] is None:
-                assert episode.process is not None
-                descriptor = episode.process.fileno()
-                assert descriptor not in waiting, "two calls of one episode can't be in flight"
-                waiting[descriptor] = position
-                poll.register(descriptor, select.POLLIN)
-        while waiting:
-            for descriptor in self._ready(poll, {d: calls[position][0] for d, position in waiting.items()}):
-                position = waiting.pop(descriptor)
-                poll.unregister(descriptor)
-                observations[position] = calls[position][0].collect_call()
+        observations = [episode.post_call(tool, arguments) for episode, tool, arguments in calls]
+        asked = [episode if observation is None else None for (episode, *_), observation in zip(calls, observations, strict=True)]
+        for position in self._waiting_for(asked).ready():
+            observations[position] = calls[position][0].collect_call()
         return observations  # type: ignore[return-value]
 
     def score_many(self, episodes: Sequence[Episode]) -> list[CheckReport]:
-        """Reports of episodes, in their order."""
-        return [episode.score() for episode in episodes]
+        """Reports of different episodes side by side, in their order."""
+        reports = [episode.post_score() for episode in episodes]
+        asked = [episode if report is None else None for episode, report in zip(episodes, reports, strict=True)]
+        for position in self._waiting_for(asked).ready():
+            reports[position] = episodes[position].collect_score()
+        return reports  # type: ignore[return-value]
 
     def close(self) -> None:
         """End every worker, and with them every episode."""
@@ -121,12 +115,13 @@ class EnvironmentRuntime:
         self.close()
 
     @staticmethod
-    def _ready(poll: select.poll, episode_of: Mapping[int, Episode]) -> list[int]:
-        """Descriptors with an answer; where none comes in time, those whose time is up."""
-        due = {descriptor: episode.process.deadline for descriptor, episode in episode_of.items() if episode.process}
-        ready = [descriptor for descriptor, _ in poll.poll(max(0.0, min(due.values()) - time.monotonic()) * 1000)]
-        now = time.monotonic()
-        return ready or [descriptor for descriptor, deadline in due.items() if deadline <= now]
+    def _waiting_for(episodes: Sequence[Episode | None]) -> Waiting:
+        """The processes of ``episodes`` by position; none: nobody was asked there."""
+        waiting = Waiting()
+        for position, episode in enumerate(episodes):
+            if episode is not None and episode.process is not None:
+                waiting.add(position, episode.process)
+        return waiting
 
     def _new_episode(self, task: Task, seed: int | None) -> Episode:
         if task.environment not in self._toolboxes:

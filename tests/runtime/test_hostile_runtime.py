@@ -13,7 +13,7 @@ from envsched.runtime import EnvironmentRuntime, Outcome
 from envsched.types import Status
 from tests.runtime.pools import counter_pool, one_task_pool, tool
 
-LIMIT = 4.0
+LIMIT = 10.0  # seconds; none of these calls hangs, but a busy machine is slow
 # name, body of the attack, how the call ends in our runtime
 ATTACKS = [
     ("exit_of_the_process", "import os; os._exit(0)", Outcome.DIED),
@@ -33,7 +33,7 @@ ATTACKS = [
     ("alarm_left_behind", "import signal; signal.setitimer(signal.ITIMER_REAL, 0.05)", Outcome.OK),
     ("class_of_the_others", "type(self).keep = lambda self: 'spoilt'", Outcome.OK),
     ("builtins_of_the_others", "import builtins; builtins.len = lambda thing: 'spoilt'", Outcome.DIED),
-    ("modules_of_the_others", "import json; json.dumps = lambda *_, **__: 'spoilt'", Outcome.DIED),
+    ("modules_of_the_others", "import json; json.dumps = lambda *_, **__: 'spoilt'", Outcome.OK),
     ("chance_of_the_others", "import random; random.random = lambda: 'spoilt'", Outcome.OK),
     ("environment_of_the_others", "import os; os.environ['PLACE'] = 'spoilt'", Outcome.OK),
     ("folder_of_the_others", "import os; os.chdir('/')", Outcome.OK),

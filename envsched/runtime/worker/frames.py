@@ -6,6 +6,8 @@ import struct
 from typing import Any
 
 HEADER = struct.Struct(">I")
+_CHUNK = 1 << 16
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps would make one per frame
 
 
 class FrameError(Exception):
@@ -14,7 +16,7 @@ class FrameError(Exception):
 
 def pack(value: dict[str, Any]) -> bytes:
     """One frame."""
-    body = json.dumps(value, separators=(",", ":")).encode()
+    body = _encode(value).encode()
     return HEADER.pack(len(body)) + body
 
 
@@ -27,6 +29,42 @@ def unpack(body: bytes | bytearray) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FrameError(f"expected an object, came {type(value).__name__}")
     return value
+
+
+class Inbox:
+    """Bytes of a stream on their way to whole frames: a short one takes a single read.
+
+    Args:
+        limit: bytes of the longest body; none: any.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
+        self._bytes = bytearray()
+
+    def take(self) -> dict[str, Any] | None:
+        """The next frame, None while it is not whole.
+
+        Raises:
+            FrameError: a body longer than the limit, or not an object.
+        """
+        if len(self._bytes) < HEADER.size:
+            return None
+        (length,) = HEADER.unpack_from(self._bytes)
+        if self._limit is not None and length > self._limit:
+            raise FrameError(f"a frame of {length} bytes; the limit is {self._limit}")
+        end = HEADER.size + length
+        if len(self._bytes) < end:
+            return None
+        body = self._bytes[HEADER.size : end]
+        del self._bytes[:end]
+        return unpack(body)
+
+    def read(self, stream: socket.socket) -> bool:
+        """Take in what has come; False where the stream ended. Raises what ``recv`` raises."""
+        part = stream.recv(_CHUNK)
+        self._bytes += part
+        return bool(part)
 
 
 def receive(stream: socket.socket, limit: int | None = None) -> dict[str, Any] | None:

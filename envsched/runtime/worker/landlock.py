@@ -1,6 +1,7 @@
 """Landlock: this process and those after it see only the folders named here (Linux 5.13; network rules 6.7, scopes 6.12)."""
 
 import ctypes
+import functools
 import os
 
 from . import system
@@ -30,7 +31,7 @@ def restrict(readable: list[str], writable: list[str]) -> None:
     Raises:
         OSError: the kernel has no Landlock.
     """
-    version = system.syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
+    version = supported_version()
     handled = _ALL_OF_VERSION[max(known for known in _ALL_OF_VERSION if known <= version)]
     attributes = _Attributes(handled, _NET_TCP if version >= 4 else 0, _SCOPES if version >= 6 else 0)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
@@ -41,6 +42,16 @@ def restrict(readable: list[str], writable: list[str]) -> None:
         _allow(ruleset, folder, handled & ~_DEVICES & ~_EXECUTE)
     system.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     os.close(ruleset)
+
+
+@functools.cache
+def supported_version() -> int:
+    """Of the kernel's Landlock; asked for once in the worker, it is known in every fork.
+
+    Raises:
+        OSError: the kernel has none.
+    """
+    return system.syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
 
 
 def _allow(ruleset: int, folder: str, access: int) -> None:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 from types import CodeType
 from typing import Any, NoReturn
 
@@ -47,6 +48,7 @@ class Worker:
         self.payloads: dict[str, dict[str, Any]] = {}
         self.blueprints: dict[str, Blueprint] = {}
         self.process_of: dict[int, int] = {}
+        self.episode_of: dict[int, int] = {}
         self.status_of: dict[int, int] = {}  # of processes that ended badly and were not asked about yet
 
     def serve(self) -> None:
@@ -81,6 +83,7 @@ class Worker:
         if not order["keep"]:
             del self.blueprints[order["task"]]
         self.process_of[order["episode"]] = process
+        self.episode_of[process] = order["episode"]
         episode_socket.close()
 
     def _run_episode(self, stream: socket.socket, blueprint: Blueprint, order: dict[str, Any], folder: str) -> NoReturn:
@@ -134,6 +137,7 @@ class Worker:
         process = self.process_of.pop(episode, None)
         if process is None:
             return self.status_of.pop(episode, 0), False
+        del self.episode_of[process]
         ended, status = os.waitpid(process, os.WNOHANG)
         for _ in range(patience):
             if ended:
@@ -156,16 +160,22 @@ class Worker:
                 return
             if process == 0:
                 return
-            for episode in [episode for episode, other in self.process_of.items() if other == process]:
-                del self.process_of[episode]
-                if status != 0:
-                    self.status_of[episode] = status
-                _remove(self._folder_of(episode))
+            episode = self.episode_of.pop(process, None)
+            if episode is None:
+                continue
+            del self.process_of[episode]
+            if status != 0:
+                self.status_of[episode] = status
+            _remove(self._folder_of(episode))
 
 
 def _answer_requests(stream: socket.socket, instance: Instance) -> None:
     stream.sendall(frames.pack({"ok": True}))
-    while (request := frames.receive(stream)) is not None:
+    inbox = frames.Inbox()
+    while True:
+        while (request := inbox.take()) is None:
+            if not inbox.read(stream):
+                return
         if request["op"] == "call":
             reply = instance.call(request["tool"], request["arguments"])
         elif request["op"] == "score":
@@ -201,6 +211,8 @@ def _preload() -> None:
     for name in _EARLY:
         with contextlib.suppress(ImportError):  # a Python built without it
             importlib.import_module(name)
+    # Runs in every fork to mend locks and lists of threads: here one thread forks and holds no lock, and its pages are copied for it.
+    threading._after_fork.__code__ = (lambda: None).__code__
 
 
 def main() -> None:

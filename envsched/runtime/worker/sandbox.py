@@ -3,6 +3,7 @@
 The worker goes through ``enter_worker`` once; each episode's process through ``enter_episode`` after its fork.
 """
 
+import contextlib
 import json
 import os
 import resource
@@ -52,9 +53,17 @@ def enter_worker(settings: dict[str, Any], folder: str) -> Walls:
     walls.raise_wall("setuid", lambda: namespaces.become_unprivileged(user))
     _end_with_parent()
     _gain_nothing()
-    namespaces.readable_folders()  # looked for once, here; the processes to come inherit it
+    _foresee()
     walls.raise_wall("seccomp", seccomp.restrict_worker)
     return walls
+
+
+def _foresee() -> None:
+    """Look once for what every episode's process needs; forks inherit it. What is not there, each wall says for itself."""
+    namespaces.readable_folders()
+    for look in (seccomp.episode_program, landlock.supported_version):
+        with contextlib.suppress(OSError):
+            look()
 
 
 def writable_folder(walls: Walls, folder: str) -> str:

@@ -6,6 +6,7 @@ process inherits it and adds a short one that takes away what only the worker ne
 """
 
 import ctypes
+import functools
 import os
 import struct
 
@@ -86,7 +87,7 @@ def restrict_worker() -> None:
         (_RETURN, 0, 0, _KILL),
         (_LOAD_WORD, 0, 0, _NUMBER_AT),
     ]
-    _install([*lines, *_verdict(allowed, matched=_ALLOW, other=_DENY)])
+    _install(_program([*lines, *_verdict(allowed, matched=_ALLOW, other=_DENY)]))
 
 
 def restrict_episode() -> None:
@@ -95,8 +96,18 @@ def restrict_episode() -> None:
     Raises:
         OSError: as in ``restrict_worker``.
     """
+    _install(episode_program())
+
+
+@functools.cache
+def episode_program() -> _Program:
+    """The short filter; asked for once in the worker, it is there in every fork.
+
+    Raises:
+        OSError: we know no numbers for this machine.
+    """
     _, denied = _numbers(WORKER_ONLY)
-    _install([(_LOAD_WORD, 0, 0, _NUMBER_AT), *_verdict(denied, matched=_DENY, other=_ALLOW)])
+    return _program([(_LOAD_WORD, 0, 0, _NUMBER_AT), *_verdict(denied, matched=_DENY, other=_ALLOW)])
 
 
 def _verdict(numbers: list[int], matched: int, other: int) -> list[tuple[int, int, int, int]]:
@@ -113,7 +124,9 @@ def _numbers(table: dict[str, tuple[int, int | None]]) -> tuple[int, list[int]]:
     return audit, sorted(row[column] for row in table.values() if row[column] is not None)
 
 
-def _install(lines: list[tuple[int, int, int, int]]) -> None:
-    instructions = b"".join(struct.pack("HBBI", *line) for line in lines)
-    program = _Program(len(lines), instructions)
+def _program(lines: list[tuple[int, int, int, int]]) -> _Program:
+    return _Program(len(lines), b"".join(struct.pack("HBBI", *line) for line in lines))
+
+
+def _install(program: _Program) -> None:
     system.prctl(system.PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(program))
