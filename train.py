@@ -27,11 +27,17 @@ def main(argv: list[str] | None = None, reward: Any = None) -> int:
             batch = prepare(config, flags.run_dir)
             print(f"batch of step 0: {len(batch.picks)} tasks in {flags.run_dir}/selector/task_manifest.step_0.json")
         else:
+            from envsched.evaluate.validation import validation_of
             from envsched.train.run import train
 
-            train(config, flags.run_dir, resume=flags.resume, accept_pool_change=flags.accept_pool_change, reward=reward)
+            with validation_of(config.train) as validation:
+                options = {"resume": flags.resume, "accept_pool_change": flags.accept_pool_change}
+                train(config, flags.run_dir, **options, reward=reward, validation=validation)
     except EnvschedError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error.filename or flags.run_dir}: {error.strerror or error}; mend it, then --resume goes on", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"stopped; --resume goes on with {flags.run_dir} from its last checkpoint", file=sys.stderr)
@@ -48,16 +54,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--model-path", help="folder of the policy")
     parser.add_argument("--max-steps", type=int, help="optimizer steps")
     parser.add_argument("--seed", type=int, help="seed of every generator")
+    parser.add_argument("--eval-every", type=int, help="steps between scores on BFCL's dialogues; 0: never")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any setting, as half_life=24")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --run-dir")
     parser.add_argument("--accept-pool-change", action="store_true", help="with --resume: go on with a pool that changed, keep what stayed")
     parser.add_argument("--require-sandbox", action="store_true", help="refuse to run unless every wall around environments stands")
-    parser.add_argument("--prepare-only", action="store_true", help="write the resolved config and the batch of step 0, then stop")
+    parser.add_argument("--prepare-only", action="store_true", help="write config and first batch, then stop; --resume trains on")
     return parser
 
 
 def _config(flags: argparse.Namespace) -> Config:
     named = {"pool": flags.pool, "scheduler": flags.scheduler, "model": flags.model_path, "max_steps": flags.max_steps, "seed": flags.seed}
+    named["eval_every"] = flags.eval_every
     given = [f"train.{name}={value}" for name, value in named.items() if value is not None]
     given += ["runtime.sandbox=require"] if flags.require_sandbox else []
     return load_config(flags.config, [*given, *flags.set])

@@ -194,7 +194,15 @@ class TrainConfig(Section):
 
     checkpoint_every: int = Field(default=20, ge=1, description="steps between checkpoints; the last step always has one")
     keep_checkpoints: int = Field(default=2, ge=1, description="newest checkpoints that stay on disk")
-    trackers: tuple[str, ...] = Field(default=("tensorboard",), description="where metrics go beside logs/metrics.jsonl")
+    trackers: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = Field(
+        default=("tensorboard",), description="where metrics go beside logs/metrics.jsonl"
+    )
+    overlap: bool = Field(default=True, description="observe rewards and choose the next batch while the optimizer steps")
+
+    eval_every: int = Field(default=1, ge=0, description="steps between scores on BFCL's dialogues, where its files are; 0: never")
+    eval_data: str = Field(default="data/bfcl", description="BFCL's files, as prepare_data.py --from-package lays them out")
+    eval_tasks: int | None = Field(default=None, ge=1, description="dialogues of each subset, evenly spread; none: all 200")
+    eval_tokens: int = Field(default=1024, ge=4, description="budget of one message of a dialogue")
 
 
 class VllmConfig(Section):

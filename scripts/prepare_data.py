@@ -1,11 +1,15 @@
 """Fetch EnvScaler's RL scenarios, the environments they use and BFCL's multi-turn tasks; verify them; lay the pool out.
 
 Usage: python scripts/prepare_data.py [--origin github|hub] [--base-url URL | --source-dir DIR] [--out data] [--check]
+       python scripts/prepare_data.py --from-package bfcl-eval [--source-dir DIR] [--out data] [--check]
 
 What is fetched, from where, and with which size and digest stands in data/manifest.json. A download goes to FILE.part, is resumed
 where it stopped, and takes its name only once it is verified: a file that has its name is whole. Prepared are OUT/envscaler
 (environments.json with those that have tasks, tasks.json) and, from the repository, OUT/bfcl. `--check` verifies all of it and, where
 OUT/envscaler/topologies.jsonl is, that it covers exactly the pool's tasks.
+
+`--from-package bfcl-eval` takes BFCL's four multi-turn subsets, their reference calls and API classes out of that package's wheel into
+OUT/bfcl; the package is not installed. Its files are BFCL v4's: the dialogues of v3, corrected since in questions and answers.
 """
 
 import argparse
@@ -23,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from envsched.errors import EnvschedError, PoolError
+from envsched.evaluate.wheel import check_taken, read_package, take
 from envsched.files import write_atomically, write_json
 from envsched.pool import Pool
 from envsched.progress import track
@@ -56,6 +61,12 @@ class Wanted:
 def main(arguments: list[str] | None = None) -> int:
     options = _options().parse_args(arguments)
     try:
+        if options.from_package is not None:
+            package = read_package(options.manifest, options.from_package)
+            if not options.check:
+                take(package, options.out, options.source_dir)
+            check_taken(package, options.out)
+            return 0
         wanted, base_url = read_manifest(options.manifest, options.origin)
         if not options.check:
             source = options.source_dir or (options.base_url or base_url)
@@ -74,6 +85,7 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=summary, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter)
     origins = "whose copies: the repository's or the Hub's, which differ in shape"
     parser.add_argument("--origin", choices=("github", "hub"), default="github", help=origins)
+    parser.add_argument("--from-package", metavar="NAME", help="take another data set out of a Python package: bfcl-eval")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--base-url", help="a mirror that has the same paths")
     place.add_argument("--source-dir", type=Path, help="a folder that has the files, by path or by name")

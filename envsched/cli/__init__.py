@@ -14,7 +14,16 @@ import typer
 import envsched
 from envsched.errors import AuditError, EnvschedError
 
-COMMANDS = ("pool", "topology", "graph", "select", "audit", "simulate", "replay")  # modules of this package, in the order of --help
+COMMANDS = (
+    "pool",
+    "topology",
+    "graph",
+    "select",
+    "audit",
+    "simulate",
+    "replay",
+    "evaluate",
+)  # modules of this package, in the order of --help
 
 
 def build_app() -> typer.Typer:

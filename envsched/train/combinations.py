@@ -29,6 +29,9 @@ def refuse_impossible(config: Config, world_size: int, sharding: Sharding) -> No
     t, v = config.train, config.vllm
     if not t.model:
         raise ConfigError("train.model is empty: give the policy's folder, in the config or by --model-path")
+    for tracker in t.trackers:
+        if find_spec(tracker) is None:
+            raise MissingExtraError(f"train.trackers names {tracker}, which is not installed: pip install 'envsched[{tracker}]'")
     if v.tensor_parallel > 1:
         raise ConfigError(
             f"vllm.tensor_parallel is {v.tensor_parallel}: ranks that share an engine must call it together, but their tool loops end at "

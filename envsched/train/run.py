@@ -2,6 +2,7 @@
 
 import logging
 import os
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -21,12 +22,14 @@ from envsched.train.arguments import grpo_arguments
 from envsched.train.checkpoints import read_seal
 from envsched.train.collectives import from_rank_0
 from envsched.train.combinations import refuse_impossible, sharding_of
+from envsched.train.environment_table import EnvironmentTable
 from envsched.train.ordering import LengthForecast
 from envsched.train.preparation import findings_of, geometry_of, scheduler_of
 from envsched.train.rounds import Rounds
 from envsched.train.run_directory import RunDirectory
 from envsched.train.run_log import RunLog, summary_table
 from envsched.train.trainer import RewardRule, ScheduledGRPOTrainer
+from envsched.train.validation import Validation
 from envsched.types import Scheduler
 
 logger = logging.getLogger(__name__)
@@ -40,6 +43,7 @@ def train(
     accept_pool_change: bool = False,
     scheduler: Scheduler | None = None,
     reward: RewardRule | None = None,
+    validation: Validation | None = None,
 ) -> None:
     """Train a policy; under a launcher every process calls this alike.
 
@@ -50,6 +54,7 @@ def train(
         accept_pool_change: the pool of the run to resume may have changed: what is known of tasks that stayed is kept.
         scheduler: any object with the five verbs, used on rank 0 in place of the one that the config names.
         reward: replaces the share of passed checks; see ``ScheduledGRPOTrainer``.
+        validation: scores the policy on other tasks every so many steps.
 
     Raises:
         ConfigError: a used directory without ``resume``, settings other than those of the run to resume, sizes that don't divide.
@@ -63,11 +68,13 @@ def train(
     first_step, checkpoint = from_rank_0(lambda: _open(run, config, pool, resume, accept_pool_change))
     if args.process_index == 0:
         _say_start(args, run, first_step)
+    rounds = _rounds(config, pool, run, scheduler, first_step, checkpoint) if args.process_index == 0 else None
     if first_step < config.train.max_steps:
-        rounds = _rounds(config, pool, run, scheduler, first_step, checkpoint) if args.process_index == 0 else None
-        _train_steps(config, args, pool, run, rounds, reward, checkpoint)
-    if args.process_index == 0:
+        _train_steps(config, args, pool, run, rounds, reward, validation, checkpoint)
+    if rounds is not None:
         Console().print(summary_table(run.metrics_file))
+        assert rounds.table is not None
+        Console().print(rounds.table.render())
         print(f"run: {run.folder}")
 
 
@@ -103,12 +110,19 @@ def _rounds(config: Config, pool: Pool, run: RunDirectory, scheduler: Scheduler 
         seal = read_seal(checkpoint)
         changed = seal["digests"]["pool"] != pool.fingerprint
         scheduler.load_state_dict(carry_over(seal["scheduler"], pool, first_step)[0] if changed else seal["scheduler"])
-    forecast = LengthForecast(pool)
+    t = config.train
+    forecast, table = LengthForecast(pool), EnvironmentTable(pool, config.scheduler)
     for step in range(first_step):
-        forecast.observe(read_records(run.layout.rollouts(step))[0])
+        records = read_records(run.layout.rollouts(step))[0]
+        forecast.observe(records)
+        table.observe(records)
     findings = findings_of(config, pool, run)
     floors = findings.floor_of(pool) if findings else {}
-    return Rounds(scheduler, run, forecast, config.train.keep_checkpoints, config.scheduler, floors)
+
+    def saved_after(num_steps: int) -> bool:
+        return num_steps % t.checkpoint_every == 0 or num_steps == t.max_steps
+
+    return Rounds(scheduler, run, forecast, table, t.keep_checkpoints, config.scheduler, t.overlap, saved_after, floors)
 
 
 def _train_steps(
@@ -118,10 +132,11 @@ def _train_steps(
     run: RunDirectory,
     rounds: Rounds | None,
     reward: RewardRule | None,
+    validation: Validation | None,
     checkpoint: Path | None,
 ) -> None:
     t = config.train
-    with EnvironmentRuntime(pool, config.runtime) as runtime:
+    with EnvironmentRuntime(pool, config.runtime) as runtime, closing(rounds) if rounds else nullcontext():
         if args.process_index == 0:
             print(f"environments run behind: {runtime.protections}", flush=True)
         trainer = ScheduledGRPOTrainer(
@@ -134,6 +149,8 @@ def _train_steps(
             max_advantage=t.max_advantage,
             reward=reward,
             engine=config.vllm,
+            validation=validation,
+            validation_tokens=t.eval_tokens,
             fingerprint=digest(canonical_json(config.model_dump(mode="json"))),
             processing_class=AutoTokenizer.from_pretrained(t.model, padding_side="left"),
             callbacks=[RunLog(run.metrics_file, t.max_steps)] if rounds else [],

