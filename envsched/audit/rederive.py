@@ -44,7 +44,7 @@ def audit_run(folder: Path | str, pool: str | None = None) -> AuditReport:
         pool: where its pool lies now; none: where the config says, a relative path seen from ``folder``.
 
     Raises:
-        ConfigError: the folder holds no run.
+        ConfigError: the folder holds no run, or its config is not one that can be read.
         AuditError: the first step that differs and how, or what is missing to derive it.
     """
     layout = RunLayout(Path(folder))
@@ -123,6 +123,7 @@ class _Epochs:
 
     def __init__(self, layout: RunLayout, first_step: int, pool_name: str | None, last_batch: int) -> None:
         self._layout, self._pool_name, self._first_step = layout, pool_name, first_step
+        self._config = load_config(layout.config)
         self._gone = read_epochs(layout)
         self._since = [0, *(until for until, _ in self._gone)]
         self._pending = [number for number, since in enumerate(self._since) if 0 < since <= last_batch]
@@ -143,7 +144,7 @@ class _Epochs:
         return scheduler
 
     def _scheduler(self, number: int) -> RecordedScheduler:
-        config, since = load_config(self._layout.config), self._since[number]
+        config, since = self._config, self._since[number]
         run, entry = config.train, scheduler_entry(config.train.scheduler)
         if number < len(self._gone) and entry.reads_content:
             raise AuditError(

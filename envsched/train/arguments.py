@@ -10,6 +10,8 @@ from trl import GRPOConfig
 from envsched.config import Config
 from envsched.train.geometry import Geometry
 
+PROJECT = "envsched"  # under which trackers list the run
+
 
 def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: Path) -> GRPOConfig:
     """The real ``GRPOConfig`` of a run.
@@ -22,7 +24,9 @@ def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: 
     """
     t, v = config.train, config.vllm
     on_cpu = t.device == "cpu" or not torch.cuda.is_available()
-    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(logs))
+    for name in ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR", "TRACKIO_DIR"):
+        os.environ.setdefault(name, str(logs))
+    os.environ.setdefault("WANDB_PROJECT", PROJECT)
     return GRPOConfig(
         output_dir=str(checkpoints),
         seed=t.seed,
@@ -57,6 +61,8 @@ def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: 
         save_steps=t.checkpoint_every,
         logging_steps=1,
         report_to=list(t.trackers) or "none",
+        project=PROJECT,
+        run_name=checkpoints.parent.name,
         disable_tqdm=True,  # the run draws its own bar
         ignore_data_skip=True,  # the loader only yields slots; every step seeds its own generators
     )

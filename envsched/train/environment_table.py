@@ -56,8 +56,8 @@ class EnvironmentTable:
         self._rows: dict[str, _Row] = defaultdict(_Row)
 
     def observe(self, records: Iterable[RolloutRecord]) -> None:
-        """Take in the records of a step."""
-        for record in records:
+        """Take in the records of a step; tasks that the pool no longer has have no row."""
+        for record in (record for record in records if record.task in self._pool):
             row, group = self._rows[self._pool.task(record.task).environment], group_statistics(record, self._config)
             row.groups += 1
             row.tasks.add(record.task)

@@ -67,6 +67,7 @@ def train(
     args = grpo_arguments(config, geometry, run.checkpoints, run.folder / "logs")
     first_step, checkpoint = from_rank_0(lambda: _open(run, config, pool, resume, accept_pool_change))
     if args.process_index == 0:
+        run.metrics_file.parent.mkdir(parents=True, exist_ok=True)  # trackers look for it before the first line
         _say_start(args, run, first_step)
     rounds = _rounds(config, pool, run, scheduler, first_step, checkpoint) if args.process_index == 0 else None
     if first_step < config.train.max_steps:

@@ -262,6 +262,13 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
         """No end of turn, or a last message whose tool calls were never answered: a budget ran out."""
         return not ids or ids[-1] not in self.eos_token_ids or bool(completion[-1].get("tool_calls"))
 
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """A head that is tied to the embedding lies in a checkpoint under the embedding's name alone; it is not missing."""
+        named, missing = dict(self.model.named_parameters(remove_duplicate=False)), load_result.missing_keys
+        loaded = {id(parameter) for name, parameter in named.items() if name not in missing}
+        truly = [name for name in missing if name not in named or id(named[name]) not in loaded]
+        super()._issue_warnings_after_load(load_result._replace(missing_keys=truly))
+
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         num_steps = self.state.global_step
         try:
