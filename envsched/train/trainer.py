@@ -5,6 +5,9 @@ TRL's loader prefetches, so a sampler would be one step blind. Here the loader y
 contiguous slice. Letters: B tasks, G rollouts per task.
 """
 
+import errno
+import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -47,6 +50,8 @@ SEAMS = (
     "_get_per_token_logps_and_entropies",
     "_save_checkpoint",
 )
+
+_HARDLY_ANY = 1 << 20  # bytes free on a disk
 
 RewardRule = Callable[[Attempt], float | None]
 
@@ -273,8 +278,10 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
         num_steps = self.state.global_step
         try:
             super()._save_checkpoint(model, trial)
-        except (OSError, RuntimeError, SafetensorError) as error:  # torch and safetensors have errors of their own for a full disk
-            said = str(error).splitlines()[0]
+        except (OSError, RuntimeError, SafetensorError) as error:
+            said = _unwritten(error, self.args.output_dir)
+            if said is None:
+                raise
             raise StateError(
                 f"the checkpoint after step {num_steps} could not be written to {self.args.output_dir}: {said}; "
                 "make room there, then --resume goes on from the one before"
@@ -292,6 +299,16 @@ class _AfterUpdate(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._trainer._end_step()
+
+
+def _unwritten(error: Exception, folder: str) -> str | None:
+    """Why a checkpoint could not be written; none where the error is of another kind.
+
+    torch and safetensors have errors of their own for a full disk, and torch's does not say so.
+    """
+    if isinstance(error, RuntimeError) and shutil.disk_usage(folder).free < _HARDLY_ANY:
+        return os.strerror(errno.ENOSPC)
+    return None if isinstance(error, RuntimeError) else str(error).splitlines()[0]
 
 
 def _require_seams() -> None:
