@@ -155,6 +155,12 @@ def test_a_moved_pool_and_a_folder_that_is_no_run_are_named(run, tmp_path):
         audit_run(tmp_path / "elsewhere")
 
 
+def test_a_config_that_can_not_be_read_is_no_verdict(run):
+    run.config.write_text(run.config.read_text() + "selektion: {}\n")
+    with pytest.raises(ConfigError, match=r"unknown section 'selektion'"):
+        audit_run(run.folder)
+
+
 def test_records_that_came_in_late_count_from_when_they_came(tmp_path):
     """An asynchronous trainer: two groups of step 1 arrive with the records of step 3."""
     layout = make_run(tmp_path, "synthetic:8x6", steps=1, selected=1)
