@@ -175,7 +175,7 @@ def _stream(arguments: Namespace) -> Figures:
     peak = np.zeros(num_tasks // native.BLOCK_ROWS + 1, np.float32)
 
     def stream() -> None:
-        native.stream(codes, source, change, change, source, source + 1, 0.5, sums, peak, ops.num_threads())
+        native.stream(codes, *codes.codes_of(source), change, change, source, source + 1, 0.5, sums, peak, ops.num_threads())
 
     measured = medians({"stream": stream, "copy": lambda: np.copyto(copy, codes.packed)}, arguments.repeats)
     return by_clock(measured, lambda s: {"kernel_update_ms": 1e3 * s["stream"], "kernel_update_over_copy": s["stream"] / s["copy"]}) | {

@@ -45,3 +45,7 @@ class MissingExtraError(EnvschedError, ImportError):
 
 class WorkerError(EnvschedError, RuntimeError):
     """An environment worker died, hung or broke its protocol."""
+
+
+class RankError(EnvschedError, RuntimeError):
+    """The ranks that share a pool are not there, died, hung or contradict each other."""

@@ -83,6 +83,12 @@ class Quantised:
             address(self.vectors), num_tasks, num_features, address(self.packed), address(self.scale), address(self.residual), threads
         )
 
+    def codes_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Codes int8 [n, D rounded up to 4] and scales float32 [n] of rows [n]."""
+        tiles = self.packed.reshape(-1, self.packed.shape[1] // 4, 16, 4)
+        codes = tiles[rows // 16, :, rows % 16].reshape(len(rows), self.packed.shape[1])
+        return (codes ^ 128).view(np.int8), self.scale[rows]
+
     @property
     def nbytes(self) -> int:
         return self.packed.nbytes + self.scale.nbytes + self.residual.nbytes
@@ -122,22 +128,28 @@ def offer(
 
 
 def stream(
-    features: Quantised, source: np.ndarray, mass: np.ndarray, value: np.ndarray, start: np.ndarray, stop: np.ndarray,
+    features: Quantised, codes: np.ndarray, scale: np.ndarray, mass: np.ndarray, value: np.ndarray, start: np.ndarray, stop: np.ndarray,
     floor: float, sums: np.ndarray, peak: np.ndarray, threads: int,
 ) -> None:  # fmt: skip
     """Add k(s) * value and k(s) * mass of every source [S] to the cross sums of all tasks outside its start .. stop.
 
     Args:
+        codes, scale: of the sources, as ``Quantised.codes_of`` gives them.
         floor: the similarity from which k rises, to 1 at similarity 1; see csrc/stream.cpp.
         sums: float32 [N, 4]; the last two columns are added to.
         peak: float32 [N / 16], as for ``scatter``.
     """
     num_tasks, num_features = features.vectors.shape
-    source, start, stop = (contiguous(values, np.int64) for values in (source, start, stop))
+    codes, scale, start, stop = (
+        contiguous(codes, np.int8),
+        contiguous(scale, np.float32),
+        contiguous(start, np.int64),
+        contiguous(stop, np.int64),
+    )
     mass, value = contiguous(mass, np.float64), contiguous(value, np.float64)
     library().envsched_stream(
-        address(features.packed), address(features.scale), num_tasks, num_features, address(source), address(mass), address(value),
-        address(start), address(stop), len(source), floor, address(sums), address(peak), threads,
+        address(features.packed), address(features.scale), num_tasks, num_features, address(codes), address(scale), address(mass),
+        address(value), address(start), address(stop), len(codes), floor, address(sums), address(peak), threads,
     )  # fmt: skip
 
 
@@ -209,7 +221,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "quantise": (None, [p, i, i, p, p, p, t]),
         "cross": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
         "offer": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
-        "stream": (None, [p, p, i, i, p, p, p, p, p, i, d, p, p, t]),
+        "stream": (None, [p, p, i, i, p, p, p, p, p, p, i, d, p, p, t]),
         "reverse": (None, [p, p, i, i, p, p, p]),
         "gather": (None, [p, p, p, i, i, p, t]),
         "scatter": (i, [p, p, p, p, p, i, p, p, p, i]),

@@ -4,13 +4,15 @@ Letters: N tasks, M environments, B batch, S visited tasks, V pairs.
 """
 
 import ctypes
-from ctypes import byref, c_double, c_int64, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_double, c_int, c_int64, c_uint64, c_void_p
 
 import numpy as np
 
 from kernels.native import address, contiguous, library
 
-GENERAL = 1  # an outcome of ``select``: Python must compose this batch
+GENERAL, ROW_TWICE = 1, -2  # outcomes: Python must compose this batch; two ranks gave a visit of one task
+EXCHANGE = ctypes.CFUNCTYPE(c_int, c_void_p, c_int64, POINTER(c_void_p), POINTER(c_int64))
+"""``Exchange``: this rank's bytes and their number; where all ranks' bytes lie and their number go into the last two."""
 
 COLUMNS = {
     **dict.fromkeys(("order", "row", "environment", "stamp", "exposed", "streak", "visits"), np.int32),

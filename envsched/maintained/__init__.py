@@ -5,6 +5,7 @@ from envsched.maintained.follower import Follower
 from envsched.maintained.lists import StaticGraph, StaticLists, build_lists, build_stream
 from envsched.maintained.modes import BUILDERS
 from envsched.maintained.pool import LargePool, Selection
+from envsched.maintained.ranks import Ranks, shard_pool
 
 __all__ = [
     "BUILDERS",
@@ -12,10 +13,12 @@ __all__ = [
     "Carriers",
     "Follower",
     "LargePool",
+    "Ranks",
     "Selection",
     "StaticGraph",
     "StaticLists",
     "Stream",
     "build_lists",
     "build_stream",
+    "shard_pool",
 ]

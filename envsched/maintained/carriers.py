@@ -102,8 +102,9 @@ class Stream:
         return self
 
     def carry(self, gifts: Gifts, sums: np.ndarray, peak: np.ndarray) -> int:
+        codes, scale = self.codes.codes_of(gifts.source)
         native.stream(
-            self.codes, gifts.source, gifts.more_mass, gifts.more_value, gifts.start, gifts.stop, self.floor, sums, peak, ops.num_threads()
+            self.codes, codes, scale, gifts.more_mass, gifts.more_value, gifts.start, gifts.stop, self.floor, sums, peak, ops.num_threads()
         )
         return len(gifts.source) * len(sums)
 

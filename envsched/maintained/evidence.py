@@ -31,10 +31,15 @@ class Evidence:
         carriers: of each relation.
         offsets: rows of each environment, int64 [M + 1].
         config: estimator, half-lives, shrinkages, relations.
+        environments: first and last (exclusive) of those that this process keeps; none: all.
     """
 
-    def __init__(self, carriers: Carriers, offsets: np.ndarray, config: SchedulerConfig) -> None:
-        num_tasks, num_environments = int(offsets[-1]), len(offsets) - 1
+    def __init__(
+        self, carriers: Carriers, offsets: np.ndarray, config: SchedulerConfig, environments: tuple[int, int] | None = None
+    ) -> None:
+        num_environments = len(offsets) - 1
+        first, last = environments or (0, num_environments)
+        num_tasks = int(offsets[last] - offsets[first])
         self.config = config
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.carriers = [carrier.fresh() for name, carrier in carriers.items() if name in config.relations]
@@ -51,7 +56,7 @@ class Evidence:
         )
         self.by_environment = np.zeros((3, num_environments))
         self.seat_of = np.full(num_environments, -1, np.int32)
-        self.state = self._lay_out(num_tasks, num_environments)
+        self.state = self._lay_out(first, last)
 
     @property
     def arrays(self) -> Sequence[np.ndarray]:
@@ -121,12 +126,14 @@ class Evidence:
         slot = state.slots(self.state, rows)
         return np.where(slot >= 0, self.slots[name][slot], absent)
 
-    def _lay_out(self, num_tasks: int, num_environments: int) -> state.State:
+    def _lay_out(self, first: int, last: int) -> state.State:
         c = self.config
         self.state = state.State(
-            num_tasks=num_tasks,
-            num_environments=num_environments,
-            last_environment=num_environments,
+            num_tasks=int(self.offsets[-1]),
+            num_environments=len(self.offsets) - 1,
+            first_row=int(self.offsets[first]),
+            first_environment=first,
+            last_environment=last,
             num_ages=len(self.decay),
             half_life=c.half_life,
             short_half_life=c.short_half_life,

@@ -132,11 +132,16 @@ def build_stream(features: Features, offsets: np.ndarray) -> Stream:
     A wide kernel pays: where topology decides, floors at higher quantiles (0.8, 0.95) ranked unseen tasks worse
     (``python -m benchmarks.modes``; BENCHMARKS.md has the table).
     """
+    floor, name = stream_floor(features, offsets)
+    return Stream(native.Quantised(features.cross, ops.num_threads()), floor, name)
+
+
+def stream_floor(features: Features, offsets: np.ndarray) -> tuple[float, str]:
+    """The similarity from which a source is heard, and the digest of the stream that it makes."""
     generator = np.random.Generator(np.random.Philox(key=[0, 0]))
     rows = generator.integers(len(features), size=(2, 1 << 14))
     environment = np.searchsorted(offsets, rows, side="right")
     a, b = rows[:, environment[0] != environment[1]]
     similarity = pair_products(features.cross, a, b)
     floor = float(np.clip(np.quantile(similarity, _HEARD), 0, _HIGHEST_FLOOR)) if len(a) else 0.0
-    name = digest("envsched stream 1", features.digest, offsets.tobytes(), repr(floor))
-    return Stream(native.Quantised(features.cross, ops.num_threads()), floor, name)
+    return floor, digest("envsched stream 1", features.digest, offsets.tobytes(), repr(floor))

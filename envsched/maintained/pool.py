@@ -3,7 +3,9 @@
 Letters: N tasks, M environments, B batch, G rollouts, S visited tasks, u predicted variance, t step now.
 """
 
+import ctypes
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -42,6 +44,21 @@ class Selection:
     relaxed: tuple[Relaxation, ...] = ()
 
 
+class Shard(Protocol):
+    """Ranks that share a pool; ``envsched.maintained.ranks`` has them."""
+
+    environments: tuple[int, int]  # first and last (exclusive) of those that this rank keeps
+    exchange: Any  # what native steps call
+
+    def gather(self, values: np.ndarray) -> np.ndarray:
+        """All ranks' values, in the order of ranks."""
+        ...
+
+    def refuse(self, outcome: int) -> None:
+        """Raise what an outcome below 0 means."""
+        ...
+
+
 class LargePool:
     """Evidence and selection of a pool whose size should not be felt.
 
@@ -51,6 +68,7 @@ class LargePool:
         carriers: of each relation; what tells one graph mode from another.
         config: as for any scheduler.
         seed: of the run.
+        shard: the ranks that share the pool, whose part these features and carriers are (``shard_pool``); none: all of it.
     """
 
     def __init__(
@@ -60,11 +78,15 @@ class LargePool:
         carriers: Carriers,
         config: SchedulerConfig,
         seed: int = 0,
+        shard: Shard | None = None,
     ) -> None:
         self.features = features
         self.config = config
         self.seed = seed
-        self.evidence = Evidence(carriers, offsets, config)
+        self.shard = shard
+        self.evidence = Evidence(carriers, offsets, config, shard.environments if shard else None)
+        if shard:
+            self.evidence.state.exchange = ctypes.cast(shard.exchange, ctypes.c_void_p)
         self.pairs = Pairs(config, self.evidence.state.max_variance)
         self._advanced = -1
         self._last_observed = -1
@@ -90,9 +112,10 @@ class LargePool:
         """Take in the group statistics [n] of one step's visits; variance NaN where a visit shows none."""
         assert step > self._last_observed, "steps come in order; replay the history for a late record"
         self._advance(step)
-        self.evidence.reserve(len(rows))
-        self.pairs.reserve(len(rows))
-        state.observe(self.evidence.state, self.pairs.native, step, rows, version, num_valid, variance)
+        more = int(self.shard.gather(np.array([len(rows)])).sum()) if self.shard else len(rows)
+        self.evidence.reserve(more)
+        self.pairs.reserve(more)
+        self._heed(state.observe(self.evidence.state, self.pairs.native, step, rows, version, num_valid, variance))
         self._last_observed = step
         self._advanced = -1
 
@@ -107,6 +130,7 @@ class LargePool:
         if len(leased):
             return self._general(step, leased, since)
         outcome, rows, penalty, gap = state.select(self.evidence.state, self.pairs.native, self.rules)
+        self._heed(outcome)
         if outcome == state.GENERAL:
             return self._general(step)
         return Selection(rows, self._lanes, penalty, gap <= 0, gap)
@@ -114,7 +138,13 @@ class LargePool:
     def predict(self, step: int) -> np.ndarray:
         """u of every task at ``step``, float64 [N]."""
         self._advance(step)
-        return state.predict(self.evidence.state, len(self.evidence.slot_of), ops.num_threads())
+        u = state.predict(self.evidence.state, len(self.evidence.slot_of), ops.num_threads())
+        return self.shard.gather(u) if self.shard else u
+
+    def _heed(self, outcome: int) -> None:
+        if outcome < 0:
+            assert self.shard is not None, f"outcome {outcome}"
+            self.shard.refuse(outcome)
 
     def _advance(self, step: int) -> None:
         if step != self._advanced:
@@ -196,7 +226,7 @@ class LargePool:
             variance=u,
             discount=self.discount(rows),
             exposures=self.evidence.exposures(rows),
-            seen=self.evidence.slot_of >= 0,
+            seen=self.evidence.times_selected(rows) > 0,
             masked=masked,
             recent=recent,
             similarity=self.similarity,
@@ -205,11 +235,22 @@ class LargePool:
     def similarity(self, rows_a: np.ndarray, rows_b: np.ndarray) -> np.ndarray:
         """float64 [A, B] in [0, 1]: within for a pair of one environment, else cross; the exact one of ``ObservedGraph``."""
         rows_a, rows_b = np.asarray(rows_a, dtype=np.int64), np.asarray(rows_b, dtype=np.int64)
-        out = products(self.features.cross[rows_a], self.features.cross[rows_b])
         e_a, e_b = (np.searchsorted(self.evidence.offsets, rows, side="right") for rows in (rows_a, rows_b))
+        within, cross, rows_a, rows_b = self._vectors_of(rows_a, rows_b)
+        out = products(cross[rows_a], cross[rows_b])
         a, b = np.nonzero(e_a[:, None] == e_b)
-        out[a, b] = pair_products(self.features.within, rows_a[a], rows_b[b])
+        out[a, b] = pair_products(within, rows_a[a], rows_b[b])
         return out
+
+    def _vectors_of(self, rows_a: np.ndarray, rows_b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Features that hold both sets of rows, and where each row lies in them."""
+        if not self.shard:
+            return self.features.within, self.features.cross, rows_a, rows_b
+        first, last = self.evidence.offsets[list(self.shard.environments)]
+        rows, place = np.unique(np.concatenate([rows_a, rows_b]), return_inverse=True)
+        mine = rows[(rows >= first) & (rows < last)] - first
+        within, cross = self.shard.gather(self.features.within[mine]), self.shard.gather(self.features.cross[mine])
+        return within, cross, place[: len(rows_a)], place[len(rows_a) :]
 
 
 def group_variances(rewards: np.ndarray, ddof: int) -> tuple[np.ndarray, np.ndarray]:

@@ -65,11 +65,12 @@ inline void add_tile(const uint8_t* packed, const int8_t* queries, int64_t depth
 
 }  // namespace
 
-// packed, scale: as envsched_quantise made them. source int64 [S] with dm, dv float64 [S]; start, stop int64 [S] their own
-// environments' rows. sums float32 [N][4]: value and mass are added to the last two, the cross relation's; peak keeps up.
-EXPORT void envsched_stream(const uint8_t* packed, const float* scale, int64_t N, int64_t D, const int64_t* source, const double* dm,
-                            const double* dv, const int64_t* start, const int64_t* stop, int64_t count, double floor, float* sums,
-                            float* peak, int threads) {
+// packed, scale: as envsched_quantise made them. queries int8 [S][D4] with query_scale [S]: codes of the sources, D4 = D rounded up
+// to 4; dm, dv float64 [S]; start, stop int64 [S] their own environments' rows. sums float32 [N][4]: value and mass are added to
+// the last two, the cross relation's; peak keeps up.
+EXPORT void envsched_stream(const uint8_t* packed, const float* scale, int64_t N, int64_t D, const int8_t* queries,
+                            const float* query_scale, const double* dm, const double* dv, const int64_t* start, const int64_t* stop,
+                            int64_t count, double floor, float* sums, float* peak, int threads) {
   const Vectors v{nullptr, packed, scale, nullptr, D, (D + 3) / 4 * 4};
   const int64_t depth = v.D4 / 4, tiles = (count + ROWS - 1) / ROWS, blocks = (N + GROUPS * LANES - 1) / (GROUPS * LANES);
   std::vector<int8_t> codes(size_t(tiles) * ROWS * v.D4);
@@ -77,18 +78,20 @@ EXPORT void envsched_stream(const uint8_t* packed, const float* scale, int64_t N
   const double gain = 1 / (1 - floor);
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t rows = std::min<int64_t>(ROWS, count - t * ROWS);
-    pack_queries(v, source + t * ROWS, rows, codes.data() + t * ROWS * v.D4);
+    int8_t* tile = codes.data() + t * ROWS * v.D4;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t d = 0; d < v.D4; d += 4) std::memcpy(tile + (d / 4 * ROWS + r) * 4, queries + (t * ROWS + r) * v.D4 + d, 4);
     for (int64_t r = 0; r < ROWS; ++r) {
       const int64_t s = t * ROWS + r;
       const bool real = r < rows;
-      updates[t].slope[r] = real ? float(scale[source[s]] * gain) : 0.f;
+      updates[t].slope[r] = real ? float(query_scale[s] * gain) : 0.f;
       updates[t].shift[r] = real ? float(-floor * gain) : 0.f;
       updates[t].mass[r] = real ? float(dm[s]) : 0.f;
       updates[t].value[r] = real ? float(dv[s]) : 0.f;
       updates[t].start[r] = real ? start[s] : 0;
       updates[t].stop[r] = real ? stop[s] : 0;
       updates[t].begin[r] = 0;
-      for (int64_t d = 0; real && d < v.D4; ++d) updates[t].begin[r] -= 128 * v.code(source[s], d);
+      for (int64_t d = 0; real && d < v.D4; ++d) updates[t].begin[r] -= 128 * queries[s * v.D4 + d];
     }
   }
 #pragma omp parallel for num_threads(threads) schedule(static)
