@@ -10,6 +10,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.utils import scatter, segment
 
 from benchmarks.measure import Figures, main, medians
+from benchmarks.updates import measure_live
 from benchmarks.worlds import offsets_of, random_lists
 from envsched import ops
 from envsched.predict import HistoryPropagation
@@ -37,7 +38,7 @@ def measure(arguments: Namespace) -> Figures:
         if name in results:
             figures["largest_error"][name] = float(np.abs(np.asarray(results[name]()) - truth).max())
         print(f"  {name:34} {1e3 * value:10.3f} {figures['over_native'][name]:9.2f} {figures['largest_error'].get(name, 0):9.1e}")
-    return figures
+    return figures | measure_live(arguments)
 
 
 def _paths(row: np.ndarray, weight: np.ndarray, stats: np.ndarray):

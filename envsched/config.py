@@ -46,11 +46,15 @@ class SchedulerConfig(Section):
     own_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of the graph prior (lambda_s)")
     num_within: int = Field(default=6, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in the same environment")
     num_cross: int = Field(default=12, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in other environments")
-    graph_mode: Literal["auto", "exact", "incremental_exact", "static", "kernel"] = Field(
+    graph_mode: Literal["auto", "exact", "incremental_exact", "live", "static", "kernel", "class"] = Field(
         default="auto",
         description="exact: observed neighbours, from scratch each step; incremental_exact: the same, kept up to date; "
-        "static: neighbours among all tasks; kernel: the cross relation streams to all tasks; "
-        "auto: incremental_exact up to 250,000 tasks, kernel above",
+        "live: observed neighbours by likeness and evidence that is still alive; static: neighbours among all tasks; "
+        "kernel: the cross relation streams to all tasks; class: it goes between groups of tasks of one topology; "
+        "auto: incremental_exact up to 250,000 tasks, live above",
+    )
+    class_prior: bool = Field(
+        default=False, description="static, kernel: tasks of one topology lend each other evidence besides (class does so anyway)"
     )
     build_seconds: float = Field(
         default=1800, ge=0, description="longest exact search for cross-environment neighbours among all tasks; beyond it, approximate"

@@ -60,6 +60,19 @@ def has_int8() -> bool:
     return backend() == "native" and native.has_int8()
 
 
+def require_built(wanted: str) -> None:
+    """Say what ``wanted`` lacks.
+
+    Raises:
+        MissingExtraError: the native library is not there.
+    """
+    if backend() != "native":
+        raise MissingExtraError(
+            f"{wanted} needs the native library, and graph operations run in {backend()} here; build it with python -m kernels.build, "
+            "or choose graph_mode static or incremental_exact"
+        )
+
+
 def require_native(wanted: str) -> None:
     """Say what ``wanted`` lacks.
 

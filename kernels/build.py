@@ -20,7 +20,7 @@ LIBRARIES = HERE / "lib"
 LEVELS = {"avx512vnni": ("-march=x86-64-v4", "-mavx512vnni"), "avx2": ("-march=x86-64-v3",), "baseline": ()}
 _FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fopenmp", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-w")
 # A fused multiply-add rounds once: wanted in product tiles, whose error is bounded anyway, and nowhere else.
-_FUSED = ("within.cpp", "cross.cpp", "offer.cpp", "stream.cpp")
+_FUSED = ("within.cpp", "cross.cpp", "offer.cpp", "stream.cpp", "live.cpp")
 
 _log = logging.getLogger(__name__)
 

@@ -4,13 +4,14 @@ from envsched.maintained.carriers import Carrier, Carriers, Stream
 from envsched.maintained.follower import Follower
 from envsched.maintained.lists import StaticGraph, StaticLists, build_lists, build_stream
 from envsched.maintained.modes import BUILDERS
-from envsched.maintained.pool import LargePool, Selection
+from envsched.maintained.pool import Closed, LargePool, Selection
 from envsched.maintained.ranks import Ranks, shard_pool
 
 __all__ = [
     "BUILDERS",
     "Carrier",
     "Carriers",
+    "Closed",
     "Follower",
     "LargePool",
     "Ranks",

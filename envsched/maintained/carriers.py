@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from envsched import ops
+from envsched.files import digest
 from kernels import native
 
 RELATIONS = ("within", "cross")  # column pairs of the sums
@@ -57,7 +58,7 @@ class Carrier(Protocol):
         ...
 
     def rescale(self, exponent: int) -> None:
-        """The scale of the sums shrinks by 2^-exponent, an even number."""
+        """The scale of the sums shrinks by 2^-exponent, a multiple of 4."""
         ...
 
 
@@ -110,3 +111,33 @@ class Stream:
 
     def rescale(self, exponent: int) -> None:
         """Nothing is kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Both:
+    """Two carriers of one relation."""
+
+    first: Carrier
+    second: Carrier
+
+    @property
+    def by_last_visit(self) -> bool:
+        return self.first.by_last_visit or self.second.by_last_visit
+
+    @property
+    def digest(self) -> str:
+        return digest("envsched both 1", self.first.digest, self.second.digest)
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        return {**self.first.about, "with": dict(self.second.about)}
+
+    def fresh(self) -> "Both":
+        return Both(self.first.fresh(), self.second.fresh())
+
+    def carry(self, gifts: Gifts, sums: np.ndarray, peak: np.ndarray) -> int:
+        return self.first.carry(gifts, sums, peak) + self.second.carry(gifts, sums, peak)
+
+    def rescale(self, exponent: int) -> None:
+        self.first.rescale(exponent)
+        self.second.rescale(exponent)

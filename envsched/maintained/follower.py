@@ -10,7 +10,7 @@ from envsched.features import Features
 from envsched.files import digest
 from envsched.history import History
 from envsched.maintained.modes import BUILDERS
-from envsched.maintained.pool import NO_ROWS, LargePool, Selection
+from envsched.maintained.pool import Closed, LargePool, Selection
 from envsched.pool import Pool
 from envsched.types import Batch, Pick
 from kernels import state
@@ -38,10 +38,10 @@ class Follower:
         self.header = {"mode": mode, "exact": False} | {name: dict(carrier.about) for name, carrier in self._carriers.items()}
         self._large: LargePool | None = None
 
-    def choose(self, step: int, history: History, seed: int, leased: np.ndarray = NO_ROWS, since: np.ndarray = NO_ROWS) -> Batch:
-        """The batch of ``step`` from what the history holds before it, without the rows ``leased`` [n] that were selected ``since`` [n]."""
+    def choose(self, step: int, history: History, seed: int, closed: Closed) -> Batch:
+        """The batch of ``step`` from what the history holds before it, without the tasks that are ``closed``."""
         large = self._follow(step, history, seed)
-        return self._batch(step, large, large.select(step, leased, since))
+        return self._batch(step, large, large.select(step, closed))
 
     def predict(self, step: int, history: History, seed: int) -> np.ndarray:
         """Predicted variance [N] of every task at ``step``."""

@@ -4,7 +4,7 @@ Letters: N tasks, M environments, B batch, G rollouts, S visited tasks, u predic
 """
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +26,19 @@ _EXHAUSTIVE = 1 << 13  # a pool up to this size is looked at whole rather than l
 _PARALLEL = 1 << 20  # tasks below which a pass is over before a second thread has started
 NO_ROWS = np.empty(0, dtype=np.int64)
 _FLAT = 0.98  # the calibration is flat where this share of u has the same score
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closed:
+    """Tasks that a batch may not have, or only when no other is left."""
+
+    leased: np.ndarray = field(default_factory=lambda: NO_ROWS)  # rows [n] whose records are still out, int64
+    since: np.ndarray = field(default_factory=lambda: NO_ROWS)  # the steps [n] at which they were selected
+    masked: np.ndarray | None = None  # shut out by a filter, bool [N]
+    barred: np.ndarray | None = None  # kept from the exploitation lane while any other is open, bool [N]
+
+    def any(self) -> bool:
+        return len(self.leased) > 0 or any(rows is not None and bool(rows.any()) for rows in (self.masked, self.barred))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +132,11 @@ class LargePool:
         self._last_observed = step
         self._advanced = -1
 
-    def select(self, step: int, leased: np.ndarray = NO_ROWS, since: np.ndarray = NO_ROWS) -> Selection:
-        """Choose the batch of ``step`` from what was observed before it.
-
-        Args:
-            leased: rows [n] not to be picked, since their records are still out; with any, all tasks are looked at.
-            since: the steps [n] at which they were selected.
-        """
+    def select(self, step: int, closed: Closed = Closed()) -> Selection:
+        """Choose the batch of ``step`` from what was observed before it; with any task closed, all are looked at."""
         self._advance(step)
-        if len(leased):
-            return self._general(step, leased, since)
+        if closed.any():
+            return self._general(step, closed)
         outcome, rows, penalty, gap = state.select(self.evidence.state, self.pairs.native, self.rules)
         self._heed(outcome)
         if outcome == state.GENERAL:
@@ -200,22 +208,23 @@ class LargePool:
         streak[columns["row"][running]] = columns["streak"][running]
         return Recent(counted(first), counted(first + 1), streak, self.config.window_steps)
 
-    def _general(self, step: int, leased: np.ndarray = NO_ROWS, since: np.ndarray = NO_ROWS) -> Selection:
+    def _general(self, step: int, closed: Closed = Closed()) -> Selection:
         """The first batch, and quotas that must be relaxed: the composition of ``envsched.select`` over all tasks."""
         c = self.config
-        candidates, mix = self.candidates(step, leased, since), Mix(c.batch_size, c.coverage_share, self._explore, c.similarity_penalty)
+        candidates, mix = self.candidates(step, closed), Mix(c.batch_size, c.coverage_share, self._explore, c.similarity_penalty)
         quotas = Quotas(c.max_consecutive, c.max_per_environment_window, c.max_per_environment)
         made = compose(candidates, quotas, mix, Draws(self.seed, step))
         rows = np.array([choice.row for choice in made.choices], dtype=np.int64)
         penalty = np.array([choice.penalty for choice in made.choices])
         return Selection(rows, tuple(choice.lane for choice in made.choices), penalty, True, 0.0, made.relaxed)
 
-    def candidates(self, step: int, leased: np.ndarray = NO_ROWS, since: np.ndarray = NO_ROWS) -> Candidates:
+    def candidates(self, step: int, closed: Closed = Closed()) -> Candidates:
         """What ``envsched.select.compose`` asks about every task, in dense arrays."""
         u = self.predict(step)
         calibration = self.pairs.calibration()
         rows, recent = np.arange(len(u)), self._recent(step)
-        masked = np.zeros(len(u), dtype=bool)
+        masked = np.zeros(len(u), dtype=bool) if closed.masked is None else closed.masked.copy()
+        leased, since = closed.leased, closed.since
         masked[leased] = True
         first, e = step - self.config.window_steps + 1, np.searchsorted(self.evidence.offsets, leased, side="right") - 1
         np.add.at(recent.window, e[since >= first], 1)
@@ -230,6 +239,7 @@ class LargePool:
             masked=masked,
             recent=recent,
             similarity=self.similarity,
+            barred=closed.barred,
         )
 
     def similarity(self, rows_a: np.ndarray, rows_b: np.ndarray) -> np.ndarray:

@@ -11,13 +11,13 @@ import numpy as np
 
 from envsched import ops
 from envsched.config import SchedulerConfig
-from envsched.errors import ConfigError, StateError
+from envsched.errors import StateError
 from envsched.features import Features, build_features
 from envsched.files import digest
 from envsched.filters import Findings, Mask, cases_before, mask_guessed, mask_resting
 from envsched.graph import ObservedGraph, RebuiltGraph, resolve_mode
 from envsched.history import decayed_exposures, exposures
-from envsched.maintained import Follower, StaticGraph
+from envsched.maintained import BUILDERS, Closed, Follower, StaticGraph
 from envsched.pool import Pool
 from envsched.predict import Forecast, Prediction, build_predictor
 from envsched.scheduler.leases import Leases
@@ -43,7 +43,6 @@ class EnvScheduler(RecordedScheduler):
     Raises:
         SelectionError: N < B.
         StateError: the features belong to another pool.
-        ConfigError: this ``graph_mode`` can't mask tasks.
     """
 
     def __init__(
@@ -61,12 +60,6 @@ class EnvScheduler(RecordedScheduler):
         self._large, self._graph = _keep_graph(pool, features, config)
         self.findings = findings
         self._leases = Leases(config.lease_steps)
-        filters = [*config.filters, *(["findings"] if findings else [])]
-        if self._large and filters:
-            raise ConfigError(
-                f"filters ({', '.join(filters)}) work with graph_mode exact, incremental_exact, and static without native "
-                f"kernels; this scheduler keeps its graph in another way ({config.graph_mode}): choose one of these or no filter"
-            )
         self._predictor = build_predictor(config, pool.environment_of, len(pool.environments))
         self._quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
         scored = config.estimator == "envsched"  # METHOD 12.3 and 12.4; the paper's rule is least-observed and undecayed
@@ -126,10 +119,11 @@ class EnvScheduler(RecordedScheduler):
 
     def _choose(self, step: int) -> Batch:
         if self._large:
-            return replace(
-                self._large.choose(step, self.history, self.seed, *self._leases.live(step, self.history)),
-                masked=self._by_key(self._leases.mask(step, self.history)),
-            )
+            shut, barred = self.masked(step), self.barred(step)
+            closed = Closed(*self._leases.live(step, self.history), shut.rows, barred.rows)
+            batch = self._large.choose(step, self.history, self.seed, closed)
+            picks = tuple(replace(pick, terms={**pick.terms, **self._floor(self.pool.row_of(pick.task))}) for pick in batch.picks)
+            return replace(batch, picks=picks, masked=self._by_key(shut.union([barred])))
         prediction, score, _ = self._forecast.at(step)
         shut, barred = self.masked(step), self.barred(step)
         candidates = self._candidates(step, prediction.variance, score, shut, barred)
@@ -182,13 +176,17 @@ class EnvScheduler(RecordedScheduler):
     def _by_key(self, mask: Mask) -> dict[str, str]:
         return {self.pool.tasks[row].key: words for row, words in sorted(mask.reasons.items())}
 
+    def _floor(self, row: int) -> dict[str, float]:
+        """Reward of doing nothing, where it is known."""
+        known = self.findings and not np.isnan(self.findings.floors[row])
+        return {"floor": float(self.findings.floors[row])} if self.findings and known else {}
+
     def _batch(self, step: int, composition: Composition, prediction: Prediction, score: np.ndarray, masked: Mapping[str, str]) -> Batch:
         picks = []
         for choice in composition.choices:
             task, row = self.pool.tasks[choice.row], choice.row
             terms = {name: float(values[row]) for name, values in prediction.terms.items()}
-            if self.findings and not np.isnan(self.findings.floors[row]):
-                terms["floor"] = float(self.findings.floors[row])
+            terms |= self._floor(row)
             terms |= {"variance": float(prediction.variance[row]), "discount": choice.discount, "penalty": choice.penalty}
             picks.append(Pick(task.key, task.environment, choice.lane, float(score[row]), terms, choice.bound_by))
         return Batch(step, tuple(picks), composition.relaxed, masked=masked)
@@ -196,10 +194,10 @@ class EnvScheduler(RecordedScheduler):
 
 def _keep_graph(pool: Pool, features: Features, config: SchedulerConfig) -> tuple[Follower | None, ObservedGraph | None]:
     """What ``graph_mode`` names: maintained sums, or a graph for the timeline."""
-    mode, slots = resolve_mode(config.graph_mode, len(pool)), (config.num_within, config.num_cross)
-    if mode == "kernel":
-        ops.require_native("graph_mode kernel")
-    if mode == "kernel" or (mode == "static" and ops.backend() == "native"):
+    slots = config.num_within, config.num_cross
+    mode = resolve_mode(config.graph_mode, len(pool), max(slots))
+    if mode in BUILDERS and (mode != "static" or ops.backend() == "native"):
+        ops.require_built(f"graph_mode {mode}")
         return Follower(pool, features, config, mode), None
     kind = {"exact": RebuiltGraph, "incremental_exact": ObservedGraph, "static": StaticGraph}[mode]
     return None, kind(features, pool.environment_of, *slots)

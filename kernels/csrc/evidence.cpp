@@ -13,11 +13,11 @@ void expose(State& s) {
   for (int64_t i = 0; i < s.num_visits; ++i) s.exposure[s.visit_slot[i]] += aged(s.decay, s.num_ages, s.step - s.visit_step[i]);
 }
 
-// Scale by an exact power of two; its exponent is even, so that square roots scale exactly too.
+// Scale by an exact power of two; its exponent is a multiple of 4, so that fourth roots (csrc/live.cpp) scale exactly too.
 int64_t rebase(State& s) {
   const double exponent = s.step / s.half_life - s.base;
   if (!(exponent > REBASE)) return 0;
-  const int64_t shift = 2 * int64_t(exponent / 2), rows = s.offsets[s.last_environment] - s.offsets[s.first_environment];
+  const int64_t shift = 4 * int64_t(exponent / 4), rows = s.offsets[s.last_environment] - s.offsets[s.first_environment];
   const double factor = std::exp2(-double(shift));
   s.base += double(shift);
   for (int64_t i = 0; i < rows * 4; ++i) s.sums[i] *= float(factor);

@@ -6,13 +6,15 @@ import pytest
 from envsched import ops
 from envsched.audit import make_manifest
 from envsched.config import FeatureConfig, SchedulerConfig
-from envsched.features import build_features
+from envsched.errors import ConfigError, StateError
+from envsched.features import Features, build_features
 from envsched.graph import resolve_mode
 from envsched.maintained import Follower, StaticGraph
 from envsched.pool import Pool
-from envsched.scheduler import EnvScheduler
-from envsched.types import RolloutRecord, Status
+from envsched.scheduler import EnvScheduler, carry_over
+from envsched.types import Environment, RolloutRecord, Status, Task
 from kernels import native
+from tests.graph.worlds import make_world
 
 needs_native = pytest.mark.skipif(
     not native.is_built() or not native.has_int8(), reason="no native library with int8 products was built (python -m kernels.build)"
@@ -79,7 +81,7 @@ def test_maintained_static_sums_follow_the_timeline_over_static_lists(world, est
 
 
 @needs_native
-@pytest.mark.parametrize("mode", ["static", "kernel"])
+@pytest.mark.parametrize("mode", ["live", "static", "kernel", "class"])
 def test_a_resumed_run_goes_on_bit_for_bit(world, mode):
     pool, features = world
     scheduler = EnvScheduler(pool, config_of(mode), 0, features)
@@ -100,11 +102,12 @@ def test_records_that_come_one_step_late_are_taken_in(world):
 
 def test_the_automatic_choice_goes_by_size():
     assert [resolve_mode("auto", n) for n in (62, 250_000)] == ["incremental_exact"] * 2
-    assert resolve_mode("auto", 250_001) == ("kernel" if ops.has_int8() else "incremental_exact")
+    assert resolve_mode("auto", 250_001, 16) == ("live" if ops.has_int8() else "incremental_exact")
+    assert resolve_mode("auto", 250_001, 17) == ("kernel" if ops.has_int8() else "incremental_exact")
     assert resolve_mode("exact", 10**9) == "exact"
 
 
-MODES = ["exact", "incremental_exact", "static", pytest.param("kernel", marks=needs_native)]
+MODES = ["exact", "incremental_exact", "static", *(pytest.param(mode, marks=needs_native) for mode in ("live", "kernel", "class"))]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -114,9 +117,11 @@ def test_the_manifest_says_how_the_graph_was_made(world, mode):
     manifest = make_manifest(scheduler.select(0), scheduler)
     assert manifest.graph["mode"] == mode
     assert manifest.graph["exact"] == (mode in ("exact", "incremental_exact"))
-    if mode == "static":
-        classes = len(np.unique(features.cross, axis=0))
-        assert manifest.graph["cross"] == {"carried": "lists", "classes": classes, "recall": 1.0, "certified": 1.0}
+    if mode in ("static", "class"):
+        carried, classes = "lists" if mode == "static" else "classes", len(np.unique(features.cross, axis=0))
+        assert manifest.graph["cross"] == {"carried": carried, "classes": classes, "recall": 1.0, "certified": 1.0}
+    if mode == "live":
+        assert manifest.graph["cross"]["slots"] == 12
 
 
 def test_approximate_lists_are_told_in_log_and_manifest(world, caplog):
@@ -124,3 +129,92 @@ def test_approximate_lists_are_told_in_log_and_manifest(world, caplog):
     scheduler = EnvScheduler(pool, config_of("static", build_seconds=0, build_recall=0.9), 0, features)
     assert "cross-environment lists are approximate" in caplog.text
     assert 0.9 <= make_manifest(scheduler.select(0), scheduler).graph["cross"]["recall"] <= 1
+
+
+@needs_native
+def test_the_class_prior_stands_in_header_and_digest(world):
+    pool, features = world
+    plain, joined = (EnvScheduler(pool, config_of("kernel", class_prior=value), 0, features) for value in (False, True))
+    classes = len(np.unique(features.cross, axis=0))
+    assert joined.graph_header["cross"] == {**plain.graph_header["cross"], "with": {"carried": "classes", "classes": classes}}
+    assert joined.digests(0)["graph"] != plain.digests(0)["graph"]
+
+
+@needs_native
+def test_live_lists_have_a_largest_size(world):
+    pool, features = world
+    with pytest.raises(ConfigError, match=r"at most 16 neighbours; num_cross is 17"):
+        EnvScheduler(pool, config_of("live", num_cross=17), 0, features)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_filters_work_in_every_mode(world, mode):
+    """Mastered tasks rest: after a while they are picked far less than without the filter, and never while they rest."""
+    pool, features = world
+    shares = []
+    for filters in ((), ("progress", "guesses")):
+        scheduler = EnvScheduler(pool, config_of(mode, filters=filters, open_batches=1), 0, features)
+        picks = []
+        for step in range(12):
+            batch, resting = scheduler.select(step), scheduler.resting(step).rows
+            rows = [pool.row_of(task) for task in batch.tasks]
+            assert not resting[rows].any()
+            picks += rows if step >= 6 else []
+            for task, row in zip(batch.tasks, rows, strict=True):  # odd rows are mastered
+                rewards = (1.0,) * 8 if row % 2 else (0.0, 1.0) * 4
+                scheduler.observe([RolloutRecord(task, step, rewards, (Status.OK,) * 8, step)])
+        shares.append(np.mean(np.array(picks) % 2))
+    assert shares[1] <= shares[0]
+
+
+EDGES = {
+    "isolated tasks": ([2] * 8, np.concatenate([np.eye(16), np.zeros((0, 16))])),
+    "environments of one task": ([1] * 16, None),
+    "all alike": ([4] * 4, np.tile(np.eye(1, 16), (16, 1))),
+    "no topology at all": ([4] * 4, np.zeros((16, 16))),
+    "one environment": ([16], None),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("edge", EDGES)
+def test_edges_of_the_definition_give_batches_in_every_mode(mode, edge):
+    """Fewer tasks than slots throughout; finite scores, no task twice, and the same again after a resume."""
+    sizes, vectors = EDGES[edge]
+    pool = Pool(
+        [Environment(key=f"e{e:02d}") for e in range(len(sizes))],
+        [Task(key=f"t{e:02d}-{i}", environment=f"e{e:02d}") for e, size in enumerate(sizes) for i in range(size)],
+    )
+    random, _ = make_world(sizes)
+    features = Features(*((random.within, random.cross) if vectors is None else (vectors, vectors)), pool_fingerprint=pool.fingerprint)
+    config = SchedulerConfig(batch_size=6, graph_mode=mode, max_per_environment=6, max_per_environment_window=18)
+    scheduler = EnvScheduler(pool, config, 0, features)
+    run(scheduler, 8, pool)
+    batch = scheduler.select(8)
+    assert len(set(batch.tasks)) == 6
+    assert all(np.isfinite([pick.score, *pick.terms.values()]).all() for pick in batch.picks)
+    resumed = EnvScheduler(pool, config, 1, features)
+    resumed.load_state_dict(scheduler.state_dict())
+    assert resumed.select(8) == batch
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_task_added_and_one_removed_between_two_saves(mode):
+    """The old state is refused by name, and carried over by key."""
+    whole = Pool.synthetic(6, 6)
+    before, after = Pool(whole.environments, whole.tasks[:-1]), Pool(whole.environments, whole.tasks[1:])
+    encoder = FeatureConfig(encoder="tfidf")
+    config = SchedulerConfig(batch_size=8, graph_mode=mode)
+    old = EnvScheduler(before, config, 0, build_features(before, encoder))
+    run(old, 5, before)
+    new = EnvScheduler(after, config, 0, build_features(after, encoder))
+    with pytest.raises(StateError, match=r"1 tasks added: .*; 1 tasks removed: "):
+        new.load_state_dict(old.state_dict())
+    state, change = carry_over(old.state_dict(), after, 5)
+    new.load_state_dict(state)
+    assert (len(change.added), len(change.removed)) == (1, 1)
+    batch = new.select(5)
+    assert whole.tasks[0].key not in batch.tasks
+    again = EnvScheduler(after, config, 7, build_features(after, encoder))
+    again.load_state_dict(new.state_dict())
+    assert again.select(5) == batch

@@ -7,7 +7,7 @@ from envsched.config import SchedulerConfig
 from envsched.features import Features
 from envsched.graph import Relation
 from envsched.history import History
-from envsched.maintained import LargePool, StaticLists, build_lists, build_stream
+from envsched.maintained import Closed, LargePool, StaticLists, build_lists, build_stream
 from envsched.maintained.pool import group_variances
 from envsched.pool import Pool
 from envsched.predict import Forecast, build_predictor
@@ -111,6 +111,26 @@ def test_batches_equal_the_composition_over_all_tasks(sizes, changes):
         certified += made.certified
         pool.observe(step, made.rows, generator.binomial(1, solved[made.rows, None].repeat(8, 1)).astype(float))
     assert certified == 20
+
+
+@pytest.mark.parametrize(("shut", "kept_out"), [(0.2, 0.1), (0.9, 0.0), (0.0, 0.95), (0.5, 0.5)])
+def test_batches_under_filters_equal_the_composition(shut, kept_out):
+    """Masked tasks are never picked, barred ones come last in the exploitation lane; relaxed where too few are left."""
+    config = SchedulerConfig(batch_size=16, max_per_environment_window=24)
+    pool, _ = large_pool([12] * 30, config, seed=3, num_archetypes=60)
+    generator = np.random.default_rng(1)
+    solved = generator.beta(0.5, 0.5, size=360)
+    quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
+    mix = Mix(config.batch_size, config.coverage_share, config.coverage_explore, config.similarity_penalty)
+    for step in range(12):
+        masked, barred = generator.random((2, 360)) < [[shut], [kept_out]]
+        closed = Closed(masked=masked, barred=barred)
+        made = pool.select(step, closed)
+        expected = compose(pool.candidates(step, closed), quotas, mix, Draws(pool.seed, step))
+        assert made.rows.tolist() == [choice.row for choice in expected.choices], step
+        assert made.relaxed == expected.relaxed
+        assert expected.relaxed or not masked[made.rows].any()
+        pool.observe(step, made.rows, generator.binomial(1, solved[made.rows, None].repeat(8, 1)).astype(float))
 
 
 def test_quotas_that_must_be_relaxed_are_relaxed_as_elsewhere():

@@ -8,7 +8,7 @@ import pytest
 from envsched import ops
 from envsched.audit import make_manifest
 from envsched.config import FeatureConfig, SchedulerConfig
-from envsched.errors import ConfigError, RecordError
+from envsched.errors import RecordError
 from envsched.features import build_features
 from envsched.filters import Findings, GuessCase
 from envsched.pool import Pool
@@ -168,8 +168,17 @@ def test_progress_is_measured_above_the_floor(pool, features, tmp_path):
     assert set(scheduler.masked(4).reasons) == {0, 2}
 
 
-@ops_native
-def test_modes_that_can_not_mask_refuse_findings(pool, features, tmp_path):
-    findings = findings_of(pool, tmp_path / "report.json", {0: 0.5}, {})
-    with pytest.raises(ConfigError, match=r"filters \(findings\) work with graph_mode exact"):
-        EnvScheduler(pool, SchedulerConfig(graph_mode="kernel", **SIZE), features=features, findings=findings)
+@pytest.mark.parametrize("mode", ["incremental_exact", pytest.param("kernel", marks=ops_native)])
+def test_findings_hold_in_every_way_of_keeping_the_graph(pool, features, tmp_path, mode):
+    findings = findings_of(pool, tmp_path / "report.json", {0: 0.5}, dict.fromkeys(range(1, 30), "all its checks are vacuous"))
+    scheduler = EnvScheduler(pool, SchedulerConfig(graph_mode=mode, **SIZE), seed=3, features=features, findings=findings)
+    floors = []
+    for step in range(6):
+        batch = scheduler.select(step)
+        rows = [pool.row_of(pick.task) for pick in batch.picks]
+        assert not set(rows) & set(range(1, 30))
+        assert {pool.tasks[row].key for row in range(1, 30)} <= batch.masked.keys()
+        floors += [pick.terms.get("floor") for pick, row in zip(batch.picks, rows, strict=True) if row == 0]
+        scheduler.observe([record(task, step, [0.0, 1.0, 0.5, 0.0]) for task in batch.tasks])
+    assert floors
+    assert set(floors) == {0.5}

@@ -1,0 +1,95 @@
+"""Live lists and classes: the C++ operations of csrc/live.cpp and csrc/classes.cpp on numpy arrays.
+
+Letters: N tasks, D features, K slots, S sources, U classes, E edges.
+"""
+
+import numpy as np
+
+from kernels import native
+from kernels.native import _LANES
+from kernels.native import address as _p
+from kernels.native import contiguous as _as
+
+MAX_LIVE = 16  # slots of a list that follows live evidence
+
+
+class LiveLists:
+    """Fourth root of the rank and place of the source in each slot, best first; see csrc/live.cpp.
+
+    float32 and int32 [N + 1, K], K <= 16, padded to 8 or 16 columns.
+    """
+
+    def __init__(self, num_tasks: int, num_slots: int) -> None:
+        assert 0 < num_slots <= MAX_LIVE
+        self.num_slots, stride = num_slots, 16 if num_slots > 8 else 8
+        self.root = np.zeros((num_tasks + 1, stride), np.float32)  # one more: a register is read from each row
+        self.slot = np.full((num_tasks + 1, stride), -1, np.int32)
+        self.least = np.zeros(-(-num_tasks // _LANES) * _LANES, np.float32)
+
+    @property
+    def nbytes(self) -> int:
+        return self.root.nbytes + self.slot.nbytes + self.least.nbytes
+
+
+def live_cross(
+    lists: LiveLists, features: native.Quantised, source: np.ndarray, slot: np.ndarray, mass: np.ndarray, start: np.ndarray,
+    stop: np.ndarray, floor: float, table: np.ndarray, row: np.ndarray, sums: np.ndarray, peak: np.ndarray, threads: int,
+) -> None:  # fmt: skip
+    """Offer sources [S] to the lists of all tasks outside their start .. stop, and write the cross sums of those that change.
+
+    Args:
+        slot: place of each source in ``table`` and ``row``, int64 [S].
+        mass: what each counts, float64 [S].
+        table: root of the mass and own variance of all visited tasks, float32 [slots, 2].
+        row: int32 [slots].
+        sums, peak: as for ``stream``.
+    """
+    num_tasks, num_features = features.vectors.shape
+    source, slot, start, stop = (_as(values, np.int64) for values in (source, slot, start, stop))
+    mass, table, row = _as(mass, np.float64), _as(table, np.float32), _as(row, np.int32)
+    native.library().envsched_live_cross(
+        _p(features.packed), _p(features.scale), num_tasks, num_features, _p(source), _p(slot), _p(mass), _p(start), _p(stop), len(source),
+        floor, _p(table), _p(row), _p(lists.root), _p(lists.slot), _p(lists.least), lists.num_slots, _p(sums), _p(peak), threads,
+    )  # fmt: skip
+
+
+def live_within(
+    lists: LiveLists, vectors: np.ndarray, source: np.ndarray, slot: np.ndarray, mass: np.ndarray, start: np.ndarray, stop: np.ndarray,
+    table: np.ndarray, row: np.ndarray, sums: np.ndarray, peak: np.ndarray,
+) -> None:  # fmt: skip
+    """``live_cross`` inside environments: sources are offered to the other rows of start .. stop by exact similarity."""
+    vectors = _as(vectors, np.float32)
+    source, slot, start, stop = (_as(values, np.int64) for values in (source, slot, start, stop))
+    mass, table, row = _as(mass, np.float64), _as(table, np.float32), _as(row, np.int32)
+    native.library().envsched_live_within(
+        _p(vectors), vectors.shape[1], _p(source), _p(slot), _p(mass), _p(start), _p(stop), len(source), _p(table), _p(row),
+        _p(lists.root), _p(lists.slot), _p(lists.least), lists.num_slots, _p(sums), _p(peak),
+    )  # fmt: skip
+
+
+def scatter_classes(
+    sums: np.ndarray, peak: np.ndarray, listeners: tuple[np.ndarray, np.ndarray, np.ndarray], first: np.ndarray, member: np.ndarray,
+    environment: np.ndarray, class_of: np.ndarray, num_environments: int, source: np.ndarray, mass: np.ndarray, value: np.ndarray,
+) -> int:  # fmt: skip
+    """Add weight * (value, mass) of every source [S] to the cross sums of the classes that listen to its own, but of its environment.
+
+    Args:
+        listeners: pointer int64 [U + 1], target int32 [E], weight float32 [E] of each class.
+        first, member: int64 [U + 1] and int32 [N], tasks of each class.
+        environment, class_of: int32 [N].
+
+    Returns:
+        edges between sources and tasks.
+    """
+    source, mass, value = _as(source, np.int64), _as(mass, np.float64), _as(value, np.float64)
+    environment, class_of, first, member = (
+        _as(environment, np.int32),
+        _as(class_of, np.int32),
+        _as(first, np.int64),
+        _as(member, np.int32),
+    )
+    pointer, target, weight = listeners
+    return native.library().envsched_classes(
+        _p(sums), _p(peak), _p(pointer), _p(target), _p(weight), _p(first), _p(member), _p(environment), _p(class_of), num_environments,
+        _p(source), _p(mass), _p(value), len(source),
+    )  # fmt: skip
