@@ -1,11 +1,12 @@
 """Does a scheduler make a policy learn faster? Real GRPO, real environments, the tiny policy, held-out tasks.
 
-Usage: python -m benchmarks.learning --schedulers envsched,random,dps,mopps --seeds 5 --work DIR [--steps 40] [--out learning.json]
+Usage: python -m benchmarks.learning --schedulers envsched,random,dps,mopps --seeds 5 --work DIR [--steps 40]
 
 Every scheduler trains for S steps, random for 3 S, each seed in a run directory under --work; every few steps the checkpoint is scored
-on the held-out tasks. Stopped at any moment, the same command goes on; a finished arm is kept in benchmarks/results/learning and not
-run again. What is compared stands in benchmarks/learning_plan.json with the digests of pool, held-out tasks, weights and settings
-(written by --plan, before the first comparison); a run on other inputs is refused. Letters: S steps.
+on the held-out tasks. Stopped at any moment, the same command goes on. Finished arms are kept in benchmarks/results/learning, a folder
+for each plan, and not run again; verdict.json and the figure verdict.svg lie beside them. What is compared stands in
+benchmarks/learning_plan.json with the digests of pool, held-out tasks, weights and settings (written by --plan, before the first
+comparison); a run on other inputs is refused. Letters: S steps.
 """
 
 import argparse
@@ -89,10 +90,10 @@ def score_checkpoint(folder: Path, samples: int) -> float:
     return fmean(fmean(group) for group in rewards)
 
 
-def arm(work: Path, scheduler: str, seed: int, plan: Mapping[str, Any], results: Path = RESULTS) -> dict[str, Any]:
-    """Train and score one scheduler with one seed, or give what a finished arm of the same plan found."""
-    kept = results / digest_of(plan)[:12] / f"{scheduler}-seed{seed}.json"
-    if not kept.exists():
+def arm(work: Path, scheduler: str, seed: int, plan: Mapping[str, Any], results: Path) -> dict[str, Any]:
+    """Train and score one scheduler with one seed, or give what ``results`` keeps of such an arm under the same plan."""
+    kept = results / f"{scheduler}-seed{seed}.json"
+    if not kept.exists() or json.loads(kept.read_text())["plan"] != digest_of(plan):
         steps = plan["steps"] * (STRETCH if scheduler == "random" else 1)
         run = work / f"{scheduler}-seed{seed}"
         train(run, work / "pool", scheduler, seed, steps, plan["evaluate_every"])
@@ -147,22 +148,26 @@ def verdict(arms: list[dict[str, Any]], steps: int) -> dict[str, Any]:
     return found
 
 
-def draw(found: Mapping[str, Any], path: Path) -> None:
-    """Curves with their intervals."""
+def draw(found: Mapping[str, Any], steps: int, path: Path) -> None:
+    """Curves with their intervals; a line at S, and a dotted one at the best of random's mean curve."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    pyplot.rcParams["svg.hashsalt"] = "envsched"  # the same bytes for the same curves
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
     for scheduler, result in found.items():
-        steps = list(result["curve"])
+        scored = list(result["curve"])
         mean, low, high = zip(*result["curve"].values(), strict=True)
-        axes.plot(steps, mean, label=scheduler)
-        axes.fill_between(steps, low, high, alpha=0.15)
+        axes.plot(scored, mean, label=scheduler)
+        axes.fill_between(scored, low, high, alpha=0.15)
+    axes.axvline(steps, color="grey", linewidth=0.8)
+    if "random" in found:
+        axes.axhline(max(mean for mean, _, _ in found["random"]["curve"].values()), color="grey", linewidth=0.8, linestyle="dotted")
     axes.set(xlabel="optimizer steps", ylabel="mean held-out reward")
     axes.legend()
-    figure.savefig(path, dpi=150, bbox_inches="tight")
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
 
 
 def main() -> int:
@@ -173,8 +178,7 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=10, help="steps between two scorings")
     parser.add_argument("--samples", type=int, default=2, help="rollouts of each held-out task per scoring")
     parser.add_argument("--jobs", type=int, default=1, help="arms trained side by side, one core each")
-    parser.add_argument("--work", type=Path, help="folder of the run directories")
-    parser.add_argument("--out", type=Path, default=Path("learning.json"), help="result; the figure goes beside it")
+    parser.add_argument("--work", type=Path, help="folder of the run directories of this plan")
     parser.add_argument("--plan", action="store_true", help="write benchmarks/learning_plan.json and stop")
     options = parser.parse_args()
     if options.seeds < 2:
@@ -186,13 +190,16 @@ def main() -> int:
     if options.work is None:
         parser.error("--work: a folder for the run directories is needed")
     refuse_other_inputs(json.loads(PLAN.read_text()), plan)
-    write_learning_pool(options.work / "pool")
+    work = options.work.resolve()
+    write_learning_pool(work / "pool")
+    folder = RESULTS / digest_of(plan)[:12]
+    write_json(folder / "plan.json", plan)
     pairs = [(scheduler, seed) for seed in range(options.seeds) for scheduler in options.schedulers.split(",")]
     with ThreadPoolExecutor(options.jobs) as jobs:
-        arms = list(jobs.map(lambda pair: arm(options.work, *pair, plan), pairs))
+        arms = list(jobs.map(lambda pair: arm(work, *pair, plan, folder), pairs))
     found = verdict(arms, options.steps)
-    write_json(options.out, {"plan": plan, "arms": arms, "verdict": found})
-    draw(found, options.out.with_suffix(".png"))
+    write_json(folder / "verdict.json", found)
+    draw(found, options.steps, folder / "verdict.svg")
     return 0
 
 

@@ -43,7 +43,7 @@ def test_a_finished_arm_is_not_run_again_under_its_plan_alone(tmp_path):
     """There is no pool in the work folder: training would fail."""
     plan = {"steps": 2, "evaluate_every": 2, "samples_per_held_out_task": 1}
     kept = {**one("envsched", 0, {0: 0.1, 2: 0.6}), "plan": digest_of(plan)}
-    write_json(tmp_path / digest_of(plan)[:12] / "envsched-seed0.json", kept)
+    write_json(tmp_path / "envsched-seed0.json", kept)
     assert arm(tmp_path / "work", "envsched", 0, plan, tmp_path) == kept
     with pytest.raises(RuntimeError, match="envsched-seed0 stopped"):
         arm(tmp_path / "work", "envsched", 0, {**plan, "evaluate_every": 1}, tmp_path)
