@@ -219,6 +219,7 @@ class VllmConfig(Section):
     host: str = Field(default="127.0.0.1", description="of the server")
     port: int = Field(default=8000, ge=1, le=65535, description="of the server")
     server_seconds: float = Field(default=600, gt=0, description="how long to wait for the server to come up")
+    silent_seconds: float = Field(default=60, gt=0, description="a server that answers no health check for so long is gone: stop")
     speculation: Literal["off", "ngram", "suffix"] = Field(default="off", description="drafts without a second model (colocate)")
     speculative_tokens: int = Field(default=4, ge=1, description="tokens drafted at a time")
 

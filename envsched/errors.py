@@ -49,3 +49,7 @@ class WorkerError(EnvschedError, RuntimeError):
 
 class RankError(EnvschedError, RuntimeError):
     """The ranks that share a pool are not there, died, hung or contradict each other."""
+
+
+class ServerError(EnvschedError, ConnectionError):
+    """A model server can't be reached or went away."""

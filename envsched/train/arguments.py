@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import torch
 from trl import GRPOConfig
 
 from envsched.config import Config
+from envsched.train.combinations import is_on_cpu
 from envsched.train.geometry import Geometry
 
 PROJECT = "envsched"  # under which trackers list the run
@@ -23,7 +23,7 @@ def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: 
         logs: trackers that write files write them here.
     """
     t, v = config.train, config.vllm
-    on_cpu = t.device == "cpu" or not torch.cuda.is_available()
+    on_cpu = is_on_cpu(t.device)
     for name in ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR", "TRACKIO_DIR"):
         os.environ.setdefault(name, str(logs))
     os.environ.setdefault("WANDB_PROJECT", PROJECT)

@@ -1,10 +1,13 @@
 """Settings that can't work together are refused before anything is loaded, each with its reason."""
 
+import json
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal
 
-from envsched.config import Config
+import torch
+
+from envsched.config import Config, VllmConfig
 from envsched.errors import ConfigError, MissingExtraError
 
 Sharding = Literal["none", "fsdp", "zero3"]
@@ -43,13 +46,39 @@ def refuse_impossible(config: Config, world_size: int, sharding: Sharding) -> No
             "different turns, so they would wait for each other for ever. Set vllm.mode to colocate or server, or train with DDP"
         )
     if v.mode != "colocate" and v.speculation != "off":
-        raise ConfigError(f"vllm.speculation {v.speculation} needs vllm.mode colocate; a server takes --speculative-config")
+        flag = json.dumps(speculation_of(v)["speculative_config"])
+        raise ConfigError(
+            f"vllm.speculation {v.speculation} needs vllm.mode colocate: leave it off, and give the server --speculative-config '{flag}'"
+        )
     if v.max_model_tokens is not None and v.max_model_tokens <= t.max_completion_tokens:
         raise ConfigError(
             f"vllm.max_model_tokens {v.max_model_tokens} leaves no room for a prompt beside train.max_completion_tokens "
             f"{t.max_completion_tokens}: every rollout would be cut. Raise the one or lower the other"
         )
+    if v.speculation != "off" and is_on_cpu(t.device):
+        raise ConfigError(
+            f"vllm.speculation {v.speculation} needs CUDA: vLLM's build for CPUs drafts tokens, but can't decide which to keep "
+            "(its rejection sampler is a GPU kernel there). Set it to off"
+        )
     if v.mode == "colocate" and find_spec("vllm") is None:
         raise MissingExtraError(
             "vllm.mode is colocate, but vllm is not installed: install the extra 'vllm' (on a CPU: scripts/test_vllm.sh)"
         )
+    if v.speculation == "suffix" and find_spec("arctic_inference") is None:
+        raise MissingExtraError(
+            "vllm.speculation is suffix, which vLLM does by the package arctic-inference, and that is not installed: "
+            "pip install arctic-inference==0.1.1, or set vllm.speculation to ngram or off"
+        )
+
+
+def is_on_cpu(device: str) -> bool:
+    """Whether training runs without CUDA; ``device`` as in section train."""
+    return device == "cpu" or not torch.cuda.is_available()
+
+
+def speculation_of(config: VllmConfig) -> dict[str, Any]:
+    """vLLM's ``speculative_config``, for drafts from the prompt (ngram) or from past rollouts' suffixes."""
+    if config.speculation == "off":
+        return {}
+    drafts = {"method": config.speculation, "num_speculative_tokens": config.speculative_tokens}
+    return {"speculative_config": {**drafts, "prompt_lookup_max": 4} if config.speculation == "ngram" else drafts}

@@ -1,21 +1,24 @@
-"""vLLM where TRL's own way does not reach: weight pushes without CUDA, speculative decoding, the prefix cache's hit rate.
+"""vLLM where TRL's own way does not reach: weight pushes without CUDA, speculative decoding, what the engine counts.
 
 TRL builds its engine inside ``GRPOTrainer.__init__``, so what it builds is swapped while that runs.
 """
 
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import torch
 import trl.generation.vllm_generation as seam
-from safetensors.torch import save_file
-from trl.generation.vllm_client import VLLMClient
 
 from envsched.config import VllmConfig
+from envsched.train.combinations import speculation_of
 from envsched.train.reload import reload_policy
+from envsched.train.server import FileClient, ServerClient
+
+SHARES = {  # metric: (part, whole), by vLLM's names of its counters
+    "vllm/prefix_cache_hit_rate": ("vllm:prefix_cache_hits", "vllm:prefix_cache_queries"),
+    "vllm/draft_acceptance": ("vllm:spec_decode_num_accepted_tokens", "vllm:spec_decode_num_draft_tokens"),
+}
 
 
 @contextmanager
@@ -24,42 +27,20 @@ def adapted_engine(config: VllmConfig, on_cpu: bool, dtype: str) -> Iterator[Non
 
     Args:
         config: section vllm.
-        on_cpu: training without CUDA, where weights reach a server by a saved file.
+        on_cpu: training without CUDA, where weights reach a server by a saved file and compiling a model takes longer than it saves.
         dtype: of a colocated engine's weights; fp32 policies are checkpoints of fp32, which vLLM would read as bf16.
     """
     names = {"LLM": getattr(seam, "LLM", None), "VLLMClient": seam.VLLMClient}
     if config.mode == "colocate":
-        seam.LLM = partial(names["LLM"], dtype=dtype, disable_log_stats=False, **speculation_of(config))
-    if config.mode == "server" and on_cpu:
-        seam.VLLMClient = FileClient
+        seam.LLM = partial(names["LLM"], dtype=dtype, disable_log_stats=False, enforce_eager=on_cpu, **speculation_of(config))
+    if config.mode == "server":
+        seam.VLLMClient = partial(FileClient if on_cpu else ServerClient, silent_seconds=config.silent_seconds)
     try:
         yield
     finally:
         for name, value in names.items():
             if value is not None:
                 setattr(seam, name, value)
-
-
-def speculation_of(config: VllmConfig) -> dict[str, Any]:
-    """vLLM's ``speculative_config``, for drafts from the prompt (ngram) or from past rollouts' suffixes."""
-    if config.speculation == "off":
-        return {}
-    drafts = {"method": config.speculation, "num_speculative_tokens": config.speculative_tokens}
-    return {"speculative_config": {**drafts, "prompt_lookup_max": 4} if config.speculation == "ngram" else drafts}
-
-
-class FileClient(VLLMClient):
-    """Pushes weights to a vLLM server on the same file system, which needs no NCCL: a saved file, read by ``ReloadingWorker``."""
-
-    def init_communicator(self, device: Any = 0) -> None:
-        """Nothing to connect."""
-
-    def update_named_params(self, metadata: list[tuple[str, str, list[int]]], params: Iterable[tuple[str, torch.Tensor]]) -> None:
-        """Save the parameters and let every worker of the server read them."""
-        with tempfile.TemporaryDirectory(prefix="envsched-weights-") as folder:
-            tensors = {name: value.detach().cpu().contiguous() for name, value in params}
-            save_file(tensors, f"{folder}/model.safetensors", metadata={"format": "pt"})
-            self._post(f"{self.base_url}/collective_rpc", json={"method": "reload_policy", "kwargs": {"folder": folder}})
 
 
 def push_by_reload(generation: Any) -> None:
@@ -69,16 +50,28 @@ def push_by_reload(generation: Any) -> None:
     generation.llm.reset_prefix_cache()
 
 
-def prefix_cache_counts(generation: Any) -> tuple[float, float]:
-    """Prompt tokens asked for and found in the prefix cache since the engine started."""
+class EngineFigures:
+    """Shares of what an engine has done since it was last asked, under namespaced keys.
+
+    ``vllm/prefix_cache_hit_rate``: prompt tokens found in the prefix cache, of those asked for. ``vllm/draft_acceptance``: drafted
+    tokens that were kept, of all; only with speculation.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[str, float] = {}
+
+    def since_last(self, generation: Any) -> dict[str, float]:
+        """Of TRL's ``VLLMGeneration``; a share of nothing is left out."""
+        counts = _counts(generation)
+        new = {name: count - self._before.get(name, 0.0) for name, count in counts.items()}
+        self._before = counts
+        return {share: new.get(part, 0.0) / new[whole] for share, (part, whole) in SHARES.items() if new.get(whole)}
+
+
+def _counts(generation: Any) -> dict[str, float]:
+    """Counters since the engine started."""
     if generation.mode == "colocate":
-        counts = {metric.name: metric.value for metric in generation.llm.get_metrics() if hasattr(metric, "value")}
-    else:
-        counts = _prometheus(generation.vllm_client)
-    return counts.get("vllm:prefix_cache_queries", 0.0), counts.get("vllm:prefix_cache_hits", 0.0)
-
-
-def _prometheus(client: VLLMClient) -> dict[str, float]:
-    text = client.session.get(f"{client.base_url}/metrics").text
-    pairs = (line.rsplit(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
+        return {metric.name: metric.value for metric in generation.llm.get_metrics() if hasattr(metric, "value")}
+    lines = generation.vllm_client.read_metrics().splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
     return {name.partition("{")[0].removesuffix("_total"): float(value) for name, value in pairs}

@@ -6,7 +6,9 @@ more tool call: the others would then wait for ever. Here a rank that is done go
 
 from typing import Any
 
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import gather_object
+
+from envsched.train.collectives import from_rank_0
 
 
 class LockstepToolLoop:
@@ -38,9 +40,7 @@ class LockstepToolLoop:
         """One turn for ranks with any number of prompts: rank 0 asks the server, each rank takes its own part."""
         counts = gather_object([len(prompt_ids)])
         prompts = gather_object(list(prompt_ids))
-        box = [self._ask_server(prompts) if self.accelerator.is_main_process else None]
-        broadcast_object_list(box, from_process=0)
-        completions, logprobs = box[0]
+        completions, logprobs = from_rank_0(lambda: self._ask_server(prompts))
         first = sum(counts[: self.accelerator.process_index])
         mine = slice(first, first + len(prompt_ids))
         return completions[mine], logprobs[mine]

@@ -40,6 +40,7 @@ MAY_CHANGE = frozenset(  # what a resumed run may set otherwise: how long, how o
     )
 )
 OF_THE_POOL = frozenset(("pool", "findings"))  # these too, where a changed pool is accepted
+WHERE_THE_SERVER_IS = frozenset(("host", "port", "server_seconds", "silent_seconds"))  # of section vllm
 
 
 class RunDirectory:
@@ -124,11 +125,12 @@ class RunDirectory:
     def _refuse_other_config(self, config: Config, may_change: frozenset[str]) -> None:
         old = load_config(self.layout.config).model_dump(mode="json")
         new = config.model_dump(mode="json")
+        free = {"train": may_change, "vllm": WHERE_THE_SERVER_IS}
         changed = [
             f"{section}.{name} was {old[section][name]!r}, now {value!r}"
             for section, values in new.items()
             for name, value in values.items()
-            if value != old[section][name] and not (section == "train" and name in may_change) and section != "runtime"
+            if value != old[section][name] and name not in free.get(section, ()) and section != "runtime"
         ]
         if changed:
             raise ConfigError(f"--resume {self.folder}: {'; '.join(changed)}. Set them back, or start another run directory")

@@ -29,7 +29,7 @@ from envsched.pool import Pool
 from envsched.runtime import CheckReport, EnvironmentRuntime
 from envsched.train.attempts import Attempt, records_of
 from envsched.train.collectives import from_rank_0, refuse_disagreement
-from envsched.train.engine import adapted_engine, prefix_cache_counts, push_by_reload
+from envsched.train.engine import EngineFigures, adapted_engine, push_by_reload
 from envsched.train.environments import proxies_of, schemas_of
 from envsched.train.greedy import GreedyGeneration
 from envsched.train.lockstep import LockstepToolLoop
@@ -103,7 +103,7 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
         self._step_began = self._began = self._scored = 0.0  # seconds: choosing, rolling out, updating begin
         self._turn_ends: list[float] = []
         self._model_tokens: list[int] = []
-        self._cache_counts = (0.0, 0.0)
+        self._engine_figures = EngineFigures()
         on_cpu = args.device.type == "cpu"
         with adapted_engine(engine, on_cpu, "bfloat16" if args.bf16 else "float32"):
             super().__init__(
@@ -198,12 +198,9 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
         made = super()._generate(prompts)
         self._model_tokens = [sum(mask) for mask in made[2]]
         if self.use_vllm and self.accelerator.is_main_process:
-            asked, found = prefix_cache_counts(self.vllm_generation)
-            new = (asked - self._cache_counts[0], found - self._cache_counts[1])
-            self._cache_counts = (asked, found)
-            self._metrics["train" if self.model.training else "eval"]["vllm/prefix_cache_hit_rate"].append(
-                new[1] / new[0] if new[0] else 0.0
-            )
+            metrics = self._metrics["train" if self.model.training else "eval"]
+            for name, value in self._engine_figures.since_last(self.vllm_generation).items():
+                metrics[name].append(value)
         return made
 
     def _generate_single_turn(self, *args: Any, **kwargs: Any) -> tuple:

@@ -1,11 +1,9 @@
 """The real vLLM engine writes the rollouts; run by scripts/test_vllm.sh, skipped where vLLM is not installed."""
 
 import json
-import os
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 
 import pytest
@@ -18,13 +16,12 @@ from transformers import AutoModelForCausalLM
 from envsched.audit import audit_run
 from envsched.history import read_records
 from envsched.train.run_directory import RunDirectory, read_metrics
-from tests.train.killing import ROOT
+from tests.train.killing import ROOT, records, steps_in
 from tests.vllm.prompts import prompts
+from tests.vllm.serving import ENVIRONMENT, MODEL, PORT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 SETTINGS = str(ROOT / "tests/vllm/settings.yaml")
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
-PORT = 8127
 
 
 def greedy_by_transformers(checkpoint):
@@ -47,76 +44,71 @@ def check_run(folder):
     """Batch, records and manifest are of the same kind as without vLLM."""
     run = RunDirectory(folder)
     assert audit_run(folder).steps == (0, 1, 2)
-    for step in range(3):
-        for record in read_records(run.layout.rollouts(step))[0]:
-            assert all(reward is not None for reward in record.rewards)
-            assert all(tokens > 0 for tokens in record.tokens)
-    records = [record for step in range(3) for record in read_records(run.layout.rollouts(step))[0]]
-    assert any(actions for record in records for actions in record.trace), "tools were called"
+    made = [record for step in range(3) for record in read_records(run.layout.rollouts(step))[0]]
+    for record in made:
+        assert all(reward is not None for reward in record.rewards)
+        assert all(tokens > 0 for tokens in record.tokens)
+    assert any(actions for record in made for actions in record.trace), "tools were called"
     lines = read_metrics(run.metrics_file)
     for line in lines:
         assert line["sampling/importance_sampling_ratio/mean"] == pytest.approx(1, abs=1e-3), "the engine samples from the policy's weights"
         assert 0 <= line["vllm/prefix_cache_hit_rate"] <= 1
-    assert lines[-1]["vllm/prefix_cache_hit_rate"] > 0.3, "turns of an episode and rollouts of an environment share prefixes"
+    assert max(line["vllm/prefix_cache_hit_rate"] for line in lines) > 0.3, (
+        "turns of an episode and rollouts of an environment share prefixes"
+    )
 
 
 def test_colocated_engine_follows_the_policy(tmp_path):
     """Train three steps, push once more, and compare greedy outputs, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.vllm.colocated", SETTINGS, str(tmp_path / "run"), str(tmp_path / "greedy.json")],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=1500,
-    )
+    words = [SETTINGS, str(tmp_path / "run"), str(tmp_path / "greedy.json")]
+    done = in_a_process("tests.vllm.colocated", *words)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
     check_run(tmp_path / "run")
     found = json.loads((tmp_path / "greedy.json").read_text())
     assert all(same_prefix(a, b) for a, b in zip(found, greedy_by_transformers(tmp_path / "run/checkpoint/checkpoint-3"), strict=True))
 
 
-@pytest.fixture
-def server(tmp_path):
-    words = ["--model", str(ROOT / "models/tiny-policy"), "--port", str(PORT), "--dtype", "float32", "--max-model-len", "768"]
-    words += ["--worker-extension-cls", "envsched.train.reload.ReloadingWorker"]
-    words += ["--logprobs-mode", "processed_logprobs", "--max-logprobs", "-1"]
-    environment = {**ENVIRONMENT, "VLLM_SERVER_DEV_MODE": "1"}
-    path = tmp_path / "server.log"
-    with path.open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *words], cwd=ROOT, env=environment, stdout=log, stderr=log
-        )
-        try:
-            deadline = time.monotonic() + 900
-            while not is_up():
-                assert process.poll() is None, path.read_text()[-5000:]
-                assert time.monotonic() < deadline, "the server did not come up"
-                time.sleep(2)
-            yield process
-        finally:
-            process.terminate()
-            process.wait(timeout=60)
+def test_speculation_reaches_the_engine_which_can_not_use_it_on_a_cpu(tmp_path):
+    """When the second half fails, this build has learnt it: take the refusal out of ``combinations.py``."""
+    done = in_a_process("tests.vllm.speculative")
+    assert 'drafts ["ngram", 3, 4]' in done.stdout, done.stdout[-3000:] + done.stderr[-5000:]
+    assert "written" not in done.stdout
+    assert "rejection_sampler.py" in done.stdout + done.stderr
+    settings = ["--set", "vllm.mode=colocate", "--set", "vllm.speculation=ngram"]
+    refused = subprocess.run(
+        [sys.executable, "train.py", "--config", SETTINGS, "--run-dir", str(tmp_path / "run"), *settings],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert refused.returncode == 2
+    assert "error: vllm.speculation ngram needs CUDA" in refused.stderr
 
 
-def is_up():
-    try:
-        return urllib.request.urlopen(f"http://127.0.0.1:{PORT}/health", timeout=2).status == 200
-    except (urllib.error.URLError, OSError):
-        return False
+def in_a_process(*module_and_words):
+    command = [sys.executable, "-m", *module_and_words]
+    return subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=1700)
 
 
 def greedy_by_server():
-    body = {"model": str(ROOT / "models/tiny-policy"), "prompt": prompts(), "max_tokens": 24, "temperature": 0, "return_token_ids": True}
+    body = {"model": MODEL, "prompt": prompts(), "max_tokens": 24, "temperature": 0, "return_token_ids": True}
     request = urllib.request.Request(
         f"http://127.0.0.1:{PORT}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     return [choice["token_ids"] for choice in json.load(urllib.request.urlopen(request, timeout=300))["choices"]]
 
 
+def by_server(folder, *more):
+    """Words of a run that generates at the server."""
+    settings = ["--set", "vllm.mode=server", "--set", f"vllm.port={PORT}"]
+    return ["train.py", "--config", SETTINGS, "--run-dir", str(folder), *settings, *more]
+
+
 def test_two_ranks_share_a_server_turn_by_turn(tmp_path, server):
-    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "train.py"]
-    words += ["--config", SETTINGS, "--run-dir", str(tmp_path / "run"), "--set", "vllm.mode=server", "--set", f"vllm.port={PORT}"]
+    server.ready()
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", *by_server(tmp_path / "run")]
     done = subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
     check_run(tmp_path / "run")
@@ -124,3 +116,34 @@ def test_two_ranks_share_a_server_turn_by_turn(tmp_path, server):
     assert all(same_prefix(a, b) for a, b in zip(found, greedy_by_transformers(tmp_path / "run/checkpoint/checkpoint-2"), strict=True))
     start = greedy_by_transformers(ROOT / "models/tiny-policy")
     assert any(not same_prefix(a, b) for a, b in zip(found, start, strict=True)), "training changed what the policy says"
+
+
+def test_a_server_that_goes_away_stops_the_run_and_resume_goes_on_with_the_same_batch(tmp_path, server):
+    server.ready()
+    run = tmp_path / "run"
+    process = subprocess.Popen([sys.executable, *by_server(run)], cwd=ROOT, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and steps_in(run) < 1:  # the next step's batch is decided, its rollouts are not made
+        time.sleep(0.1)
+    server.kill()
+    began = time.monotonic()
+    _, said = process.communicate(timeout=600)
+    assert process.returncode == 2, said[-3000:]
+    assert time.monotonic() - began < 400  # a minute of TRL's attempts, on a machine that may be busy
+    last = said.strip().splitlines()[-1]
+    assert last.startswith("error: the vLLM server at http://127.0.0.1"), said[-3000:]
+    assert "went away" in last
+    assert "--resume" in last
+    assert "Traceback" not in said
+    num_steps = steps_in(run)
+    assert 1 <= num_steps < 3
+    layout = RunDirectory(run).layout
+    kept = {path.name: path.read_bytes() for path in (run / "selector").glob("task_manifest.step_*.json")}
+    assert layout.manifest(num_steps).name in kept, "the batch that had no server"
+    made = [records(layout.rollouts(step)) for step in range(num_steps)]
+    server.ready()
+    words = [sys.executable, *by_server(run, "--resume")]
+    done = subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=1500)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
+    check_run(run)
+    assert {name: (run / "selector" / name).read_bytes() for name in kept} == kept, "the same batches"
+    assert [records(layout.rollouts(step)) for step in range(num_steps)] == made, "what was recorded stays"
