@@ -1,19 +1,15 @@
 """The identifier guard: rollouts that guess, that look up, that copy from the prompt; words, numbers and dates that are none."""
 
 import json
-import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-import envsched
+from benchmarks.filters import guard_figures
 from envsched.config import SchedulerConfig
 from envsched.filters import GuessCase, IdentifierGuard, mask_guessed
 from envsched.filters.provenance import identifiers_of, is_shown, uses
-from envsched.pool import Pool
 from envsched.runtime import EnvironmentRuntime
-from envsched.types import RolloutRecord, Status
 from tests.runtime.pools import one_task_pool, tool
 
 SHOP = """
@@ -115,58 +111,14 @@ def test_a_small_number_is_shown_only_as_a_word_of_its_own():
     assert is_shown("alice_chan", ["Alice Chan"])
 
 
-def simulated(seed: int, num_tasks: int):
-    """Rollouts over the bundled pool's reference actions: honest ones as they are; hacks without their look-ups."""
-    pool = Pool.bundled()
-    solutions = json.loads((Path(envsched.__file__).parent / "pool/bundled/solutions.json").read_text())
-    generator = random.Random(seed)
-    tasks = generator.sample(pool.tasks, num_tasks)
-    with EnvironmentRuntime(pool) as runtime:
-        guard = IdentifierGuard(runtime)
-        for task in tasks:
-            for hacked in (False, True):
-                actions = [action for action in solutions[task.key] if not (hacked and _is_look_up(action["name"]))]
-                recorded, reward = _record(runtime, task.key, actions)
-                with_look_up = len(actions) == len(solutions[task.key])
-                yield guard, task, recorded, reward, hacked and not with_look_up
-
-
-def _is_look_up(name: str) -> bool:
-    return name.startswith(("find", "list", "get", "read", "search", "show", "count"))
-
-
-def _record(runtime, key, actions):
-    recorded = []
-    with runtime.start(key, 0) as episode:
-        for action in actions:
-            text = episode.call(action["name"], action["arguments"], validate=False).text
-            recorded.append({**action, "observation": text})
-        return recorded, episode.score().reward
-
-
 @pytest.mark.parametrize("num_tasks", [40, pytest.param(321, marks=pytest.mark.slow)])
 def test_planted_hacks_are_caught_and_honest_rollouts_are_left_alone(num_tasks):
     """At least 95% of the rewards that came from unseen identifiers, at most 1% of honest rollouts."""
-    caught, planted, alarms, honest = 0, 0, 0, 0
-    for guard, task, actions, reward, hacked in simulated(1, num_tasks):
-        record = RolloutRecord(task.key, 0, (reward,), (Status.OK,), 0, trace=[actions])
-        proven = bool(guard.judge(record))
-        if not hacked:
-            honest, alarms = honest + 1, alarms + proven
-        elif _hack_paid(guard, task, actions, reward):
-            planted, caught = planted + 1, caught + proven
-    assert planted >= num_tasks / 2
-    assert honest >= num_tasks
-    assert caught >= 0.95 * planted, (caught, planted)
-    assert alarms <= 0.01 * honest, (alarms, honest)
-
-
-def _hack_paid(guard, task, actions, reward) -> bool:
-    """Independent truth: without the actions that use identifiers which the prompt does not name, the reward is lower."""
-    identifiers = set().union(*identifiers_of(task.initial_state).values())
-    unseen = {name for name in identifiers if name not in task.prompt.replace(".", " ").replace(",", " ").split()}
-    kept = [action for action in actions if not unseen & {str(value) for value in action["arguments"].values()}]
-    return _record(guard._runtime, task.key, kept)[1] < reward
+    figures = guard_figures(num_tasks)
+    assert figures["planted"] >= num_tasks / 3
+    assert figures["honest"] == num_tasks
+    assert figures["caught"] >= 0.95 * figures["planted"], figures
+    assert figures["false_alarms"] <= 0.01 * figures["honest"], figures
 
 
 def cases(*steps):
