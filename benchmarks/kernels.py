@@ -14,7 +14,7 @@ from benchmarks.updates import measure_live
 from benchmarks.worlds import offsets_of, random_lists
 from envsched import ops
 from envsched.predict import HistoryPropagation
-from kernels import reference
+from kernels import reference, torch_ops
 
 
 def measure(arguments: Namespace) -> Figures:
@@ -28,7 +28,8 @@ def measure(arguments: Namespace) -> Figures:
     paths, results = _paths(row, weight, stats)
     block, copy = np.zeros(row.nbytes + weight.nbytes, np.uint8), np.zeros(row.nbytes + weight.nbytes, np.uint8)
     paths["copy of lists"] = lambda: np.copyto(copy, block)
-    seconds = medians(paths, 3 if arguments.tasks > 100_000 else arguments.repeats)["wall"]
+    repeats = 3 if arguments.tasks > 100_000 else arguments.repeats
+    seconds = medians(paths, repeats)["wall"]
     truth = reference.gather(row, weight, stats)
     figures: Figures = {"milliseconds": {}, "over_native": {}, "largest_error": {}}
     print(f"  {'backend':34} {'ms':>10} {'x native':>9} {'error':>9}")
@@ -38,7 +39,31 @@ def measure(arguments: Namespace) -> Figures:
         if name in results:
             figures["largest_error"][name] = float(np.abs(np.asarray(results[name]()) - truth).max())
         print(f"  {name:34} {1e3 * value:10.3f} {figures['over_native'][name]:9.2f} {figures['largest_error'].get(name, 0):9.1e}")
-    return figures | measure_live(arguments)
+    figures["torch_scatter_installed"] = bool(importlib.util.find_spec("torch_scatter"))
+    return figures | measure_live(arguments) | _dense(arguments, repeats)
+
+
+def _dense(arguments: Namespace, repeats: int) -> Figures:
+    """The two dense passes on tensors: by torch here, and where there is a GPU by torch and by Triton there."""
+    generator = torch.Generator().manual_seed(0)
+    num_tasks, sources = arguments.tasks, min(64, arguments.tasks)
+    sums, parent = torch.rand(num_tasks, 4, generator=generator), torch.rand(num_tasks, generator=generator)
+    vectors = torch.nn.functional.normalize(torch.rand(num_tasks, 128, generator=generator))
+    environment = torch.arange(num_tasks, dtype=torch.int32) * arguments.environments // num_tasks
+    source, change = torch.arange(sources, dtype=torch.int32) * (num_tasks // sources), torch.rand(sources, generator=generator)
+    figures: Figures = {"dense_milliseconds": {}}
+    for device in ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]:
+        s, p, v, e, j, c = (x.to(device) for x in (sums, parent, vectors, environment, source, change))
+        for module in dict.fromkeys((torch_ops, ops.tensor_ops(s))):
+            name = f"{module.__name__.rpartition('.')[2]} {device}"
+            passes = {
+                f"score, {name}": lambda module=module, s=s, p=p: module.score(s, p, 0.5, 0.3, 2.0).sum().item(),
+                f"stream, {name}": lambda module=module, s=s, v=v, e=e, j=j, c=c: (module.stream(v, e, j, c, c, s, 0.5), s[0, 3].item()),
+            }
+            for key, value in medians(passes, repeats)["wall"].items():
+                figures["dense_milliseconds"][key] = 1e3 * value
+                print(f"  {key:34} {1e3 * value:10.3f}")
+    return figures
 
 
 def _paths(row: np.ndarray, weight: np.ndarray, stats: np.ndarray):

@@ -4,6 +4,7 @@ import json
 import tempfile
 import time
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -52,6 +53,22 @@ class World:
         self.step += 1
         self.selection = self.pool.select(self.step)
 
+    def measure_step(self, repeats: int) -> Figures:
+        """Median seconds of a step and of a copy of the hot state, in turns, by both clocks; the share of certified batches."""
+        seconds: dict[str, dict[str, list[float]]] = {clock: {"step": [], "copy": []} for clock in ("wall", "cpu")}
+        certified = 0
+        state, copy = (np.ones(self.pool.evidence.nbytes, np.uint8) for _ in range(2))  # written: pages of zeros would be one page
+        for _ in range(repeats):
+            self.rewards = self.rollouts()
+            for name, function in (("step", self.advance), ("copy", partial(np.copyto, copy, state))):
+                wall, cpu = time.perf_counter(), time.thread_time()
+                function()
+                seconds["cpu"][name].append(time.thread_time() - cpu)
+                seconds["wall"][name].append(time.perf_counter() - wall)
+            certified += self.selection.certified
+        medians_of = {clock: {name: float(np.median(values)) for name, values in by_name.items()} for clock, by_name in seconds.items()}
+        return {"seconds": medians_of, "certified_share": certified / repeats}
+
 
 def measure(arguments: Namespace) -> Figures:
     torch.set_num_threads(ops.num_threads())
@@ -66,35 +83,13 @@ def measure(arguments: Namespace) -> Figures:
 
 
 def _step(world: World, arguments: Namespace) -> Figures:
-    seconds = {"wall": {"step": [], "copy": []}, "cpu": {"step": [], "copy": []}}
-    certified = 0
-    repeats = max(arguments.repeats, 15)
-    copies: list[np.ndarray] = []
-    for _ in range(repeats):
-        world.rewards = world.rollouts()
-        state = world.pool.evidence.arrays
-        copies = [
-            copy if copy.shape == array.shape else np.zeros_like(array)
-            for copy, array in zip(copies or [np.empty(0)] * len(state), state, strict=True)
-        ]
-
-        def copy_state(state=state, copies=copies) -> None:
-            for copy, array in zip(copies, state, strict=True):
-                np.copyto(copy, array)
-
-        for name, function in (("step", world.advance), ("copy", copy_state)):
-            wall, cpu = time.perf_counter(), time.thread_time()
-            function()
-            seconds["cpu"][name].append(time.thread_time() - cpu)
-            seconds["wall"][name].append(time.perf_counter() - wall)
-        certified += world.selection.certified
-    measured = {clock: {name: float(np.median(values)) for name, values in by_name.items()} for clock, by_name in seconds.items()}
-    world.measured = measured
+    measured = world.measure_step(max(arguments.repeats, 15))
+    world.measured = measured["seconds"]
     figures = by_clock(
-        measured, lambda s: {"step_ms": 1e3 * s["step"], "copy_ms": 1e3 * s["copy"], "step_over_copy": s["step"] / s["copy"]}
+        world.measured, lambda s: {"step_ms": 1e3 * s["step"], "copy_ms": 1e3 * s["copy"], "step_over_copy": s["step"] / s["copy"]}
     )
     return figures | {
-        "certified_share": certified / repeats,
+        "certified_share": measured["certified_share"],
         "state_bytes_per_task": world.pool.evidence.nbytes / arguments.tasks,
         "manifest_ms": _manifest(world),
     }

@@ -1,21 +1,27 @@
 """Which implementation of the hot operations runs: the native library where one was built, numpy and torch otherwise.
 
-``ENVSCHED_BACKEND`` forces ``native``, ``torch`` or ``triton`` (whole propagations on a GPU, all else as ``torch``);
+``ENVSCHED_BACKEND`` forces ``native``, ``torch`` or ``triton`` (operations on tensors, all else as ``torch``);
 ``ENVSCHED_THREADS`` sets the number of threads of all native work.
 
 Letters: N tasks, M environments, D features, K slots.
 """
 
+import importlib
 import importlib.util
 import logging
 import os
 from collections.abc import Callable
 from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from envsched.errors import ConfigError, MissingExtraError
 from kernels import native, reference
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _log = logging.getLogger(__name__)
 
@@ -147,9 +153,22 @@ def gather(row: np.ndarray, weight: np.ndarray, stats: np.ndarray) -> np.ndarray
     if backend() == "triton":
         import torch
 
-        from kernels import triton_ops
-
         device = "cuda" if torch.cuda.is_available() else "cpu"
         lists = (torch.from_numpy(np.ascontiguousarray(values, kind)) for values, kind in ((row, np.int32), (weight, np.float32)))
-        return triton_ops.gather(*(values.to(device) for values in lists), torch.from_numpy(stats).to(device)).cpu().numpy()
+        on_device = (*(values.to(device) for values in lists), torch.from_numpy(stats).to(device))
+        return tensor_ops(on_device[0]).gather(*on_device).cpu().numpy()
     return reference.gather(row, weight, stats).astype(np.float32)
+
+
+def tensor_ops(tensor: "Tensor") -> ModuleType:
+    """The module that runs ``gather``, ``score`` and ``stream`` on tensors like this one: Triton's kernels for tensors of a GPU,
+    or where ``ENVSCHED_BACKEND`` asks for them; plain torch for all others, and for all where it asks for torch."""
+    wanted = os.environ.get("ENVSCHED_BACKEND", "auto")
+    in_triton = backend() == "triton" or (wanted in ("auto", "native") and tensor.is_cuda and _runs_triton())
+    return _tensor_module("triton_ops" if in_triton else "torch_ops")
+
+
+@cache
+def _tensor_module(name: str) -> ModuleType:
+    _log.info("operations on tensors run in kernels.%s", name)
+    return importlib.import_module(f"kernels.{name}")

@@ -22,7 +22,7 @@ from kernels import native, state
 
 _SHORTLIST = 512  # wanted candidates; more while picks can't be certified
 _CAPACITY = 1 << 16  # most candidates looked at
-_EXHAUSTIVE = 1 << 13  # a pool up to this size is looked at whole rather than leave a tie open
+_EXHAUSTIVE = 1 << 13  # so many are looked at before a tie is left open
 _PARALLEL = 1 << 20  # tasks below which a pass is over before a second thread has started
 NO_ROWS = np.empty(0, dtype=np.int64)
 _FLAT = 0.98  # the calibration is flat where this share of u has the same score

@@ -19,7 +19,7 @@ struct Rules {
   Vectors vectors;
   int64_t shortlist;   // wanted candidates; more while picks can't be certified
   int64_t capacity;    // most candidates looked at
-  int64_t exhaustive;  // a pool up to this size is looked at whole rather than leave a tie open
+  int64_t exhaustive;  // so many are looked at before a tie is left open
   double flat;         // the calibration is flat where this share of u has the same score
 };
 
@@ -169,7 +169,7 @@ Outcome exploit(State& s, const Rules& r, const Pairs& pairs, Ledger& ledger, in
     greedy.add(fresh);
     below = made.ceiling;
     const double outside = made.ceiling > 0 ? scored(made.ceiling) : -1;
-    const bool is_tied = made.ceiling > 0 && outside == scored(r.flat * made.ceiling) && s.num_tasks > r.exhaustive;
+    const bool is_tied = made.ceiling > 0 && outside == scored(r.flat * made.ceiling) && size >= r.exhaustive;
     for (int forced = made.last; forced <= int(made.last || is_tied) && wanted; ++forced) {
       const int64_t count = greedy.run(outside, wanted, forced, gap, rows, penalty);
       for (int64_t i = 0; i < count; ++i) penalty[i] *= r.penalty;

@@ -14,32 +14,36 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reas
 
 INTERPRETED = """
 import numpy as np, torch
-from kernels import reference, triton_ops
+from envsched import ops
+from kernels import reference, torch_ops, triton_ops
+assert ops.tensor_ops(torch.empty(1)) is triton_ops
 g = np.random.default_rng(0)
 N, K, D, S = 1000, 18, 24, 40
 row = g.integers(-1, N, size=(N, K)).astype(np.int32)
 weight, stats = g.random((N, K), dtype=np.float32), g.random((N, 2), dtype=np.float32)
 t = torch.from_numpy
-np.testing.assert_allclose(triton_ops.gather(t(row), t(weight), t(stats)), reference.gather(row, weight, stats), rtol=1e-5)
-
-from envsched import ops
+for kernels in (triton_ops, torch_ops):
+    np.testing.assert_allclose(kernels.gather(t(row), t(weight), t(stats)), reference.gather(row, weight, stats), rtol=1e-5)
 assert ops.backend() == "triton"
 np.testing.assert_allclose(ops.gather(row, weight, stats), reference.gather(row, weight, stats), rtol=1e-5)
 
 sums, parent = g.random((N, 4), dtype=np.float32), g.random(N, dtype=np.float32)
 expected = (2 * parent + 0.5 * (sums[:, 0] + 0.3 * sums[:, 2])) / (2 + 0.5 * (sums[:, 1] + 0.3 * sums[:, 3]))
-np.testing.assert_allclose(triton_ops.score(t(sums), t(parent), 0.5, 0.3, 2.0), expected, rtol=1e-5)
+for kernels in (triton_ops, torch_ops):
+    np.testing.assert_allclose(kernels.score(t(sums), t(parent), 0.5, 0.3, 2.0), expected, rtol=1e-5)
 
 x = np.abs(g.normal(size=(N, D))).astype(np.float32)
 x /= np.linalg.norm(x, axis=1, keepdims=True)
 environment, source = np.repeat(np.arange(20), 50).astype(np.int32), g.choice(N, S, replace=False).astype(np.int32)
-mass, value, made = g.random(S, dtype=np.float32), g.random(S, dtype=np.float32), torch.from_numpy(sums.copy())
-triton_ops.stream(t(x), t(environment), t(source), t(mass), t(value), made, 0.6)
+mass, value = g.random(S, dtype=np.float32), g.random(S, dtype=np.float32)
 k = np.clip((x.astype(float) @ x[source].T.astype(float) - 0.6) / 0.4, 0, None) ** 2
 k[environment[:, None] == environment[source]] = 0
-np.testing.assert_allclose(made[:, 2], sums[:, 2] + k @ value, rtol=1e-4)
-np.testing.assert_allclose(made[:, 3], sums[:, 3] + k @ mass, rtol=1e-4)
-assert np.array_equal(made[:, :2], sums[:, :2])
+for kernels in (triton_ops, torch_ops):
+    made = torch.from_numpy(sums.copy())
+    kernels.stream(t(x), t(environment), t(source), t(mass), t(value), made, 0.6)
+    np.testing.assert_allclose(made[:, 2], sums[:, 2] + k @ value, rtol=1e-4)
+    np.testing.assert_allclose(made[:, 3], sums[:, 3] + k @ mass, rtol=1e-4)
+    assert np.array_equal(made[:, :2], sums[:, :2])
 print("equal")
 """
 
