@@ -18,6 +18,7 @@ def main(argv: list[str] | None = None, reward: Any = None) -> int:
     """Parse flags, lay them over the config, prepare or train; ``reward`` replaces the share of passed checks."""
     flags = _parser().parse_args(argv)
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    os.environ.setdefault("TRACKIO_DIR", os.path.join(flags.run_dir, "logs"))  # read when TRL is imported
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # names TRL passes on; nothing a user can change
     try:
         config = _config(flags)

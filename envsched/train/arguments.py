@@ -24,7 +24,7 @@ def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: 
     """
     t, v = config.train, config.vllm
     on_cpu = is_on_cpu(t.device)
-    for name in ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR", "TRACKIO_DIR"):
+    for name in ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR"):
         os.environ.setdefault(name, str(logs))
     os.environ.setdefault("WANDB_PROJECT", PROJECT)
     return GRPOConfig(
