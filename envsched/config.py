@@ -68,6 +68,12 @@ class SchedulerConfig(Section):
     calibration_full: int = Field(default=512, ge=3, description="pairs at which it has taken over")
 
     coverage_share: float = Field(default=0.5, ge=0, le=1, description="share of the batch for under-observed environments (rho)")
+    coverage_sweep: float = Field(
+        default=8,
+        ge=0,
+        description="batches that it takes to sweep the pool, N / B, up to which the coverage lane stays empty; it is whole from twice "
+        "as many on (estimator envsched); 0: always whole",
+    )
     coverage_explore: float = Field(
         default=0.25, ge=0, le=1, description="chance that a coverage pick is the least observed, not the best predicted"
     )

@@ -69,7 +69,7 @@ SCHEDULERS: dict[str, Entry] = {
     "within_only": Entry(_ours(relations=("within",)), True, "evidence from neighbours of the same environment only"),
     "cross_only": Entry(_ours(relations=("cross",)), True, "evidence from neighbours of other environments only"),
     "no_graph": Entry(_ours(relations=()), True, "no evidence from neighbours"),
-    "coverage_only": Entry(_ours(coverage_share=1.0), True, "the whole batch from the coverage lane"),
+    "coverage_only": Entry(_ours(coverage_share=1.0, coverage_sweep=0.0), True, "the whole batch from the coverage lane"),
     "random": Entry(_random, False, "uniform, every step anew"),
     "random_epoch": Entry(_random_epoch, False, "uniform, every task once per epoch"),
     "dps": Entry(_rival("dps", "DPS"), False, "believed probability of being partly solved (Dynamics-Predictive Sampling)"),

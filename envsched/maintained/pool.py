@@ -16,7 +16,7 @@ from envsched.graph.similarity import pair_products, products
 from envsched.maintained.carriers import Carriers
 from envsched.maintained.evidence import Evidence
 from envsched.maintained.pairs import Pairs
-from envsched.select import Candidates, Draws, Mix, Quotas, Recent, compose
+from envsched.select import Candidates, Draws, Quotas, Recent, compose, mix_of
 from envsched.types import Lane, Relaxation
 from kernels import native, state
 
@@ -104,9 +104,9 @@ class LargePool:
         self._advanced = -1
         self._last_observed = -1
         self.evidence.state.threads = ops.num_threads() if len(self.evidence.slot_of) >= _PARALLEL else 1
-        self._scored = config.estimator == "envsched"  # METHOD 12.3 and 12.4; the paper's rule is least-observed and undecayed
-        self._explore = config.coverage_explore if self._scored else 1.0
-        self._num_coverage = round(config.coverage_share * config.batch_size)
+        self._discount_decays = config.estimator == "envsched"  # METHOD 12.4
+        self._mix = mix_of(config, int(offsets[-1]))
+        self._num_coverage = round(self._mix.coverage_share * config.batch_size)
         self.rules = self._lay_out_rules()
 
     def observe(self, step: int, rows: np.ndarray, rewards: np.ndarray, policy_version: int | None = None) -> None:
@@ -174,9 +174,9 @@ class LargePool:
             batch_size=c.batch_size,
             num_coverage=self._num_coverage,
             penalty=c.similarity_penalty,
-            explore=self._explore,
+            explore=self._mix.coverage_explore,
             exposure_scale=c.exposure_scale,
-            discount_decays=self._scored,
+            discount_decays=self._discount_decays,
             seed=self.seed,
             size_count=native.address(self._size_count),
             num_sizes=len(self._size_count),
@@ -192,7 +192,7 @@ class LargePool:
 
     def discount(self, rows: np.ndarray) -> np.ndarray:
         """c0 / (c0 + exposures) of rows [n], float64 [n]."""
-        seen = self.evidence.exposures(rows) if self._scored else self.evidence.times_selected(rows)
+        seen = self.evidence.exposures(rows) if self._discount_decays else self.evidence.times_selected(rows)
         return self.config.exposure_scale / (self.config.exposure_scale + seen)
 
     def _recent(self, step: int) -> Recent:
@@ -211,9 +211,9 @@ class LargePool:
     def _general(self, step: int, closed: Closed = Closed()) -> Selection:
         """The first batch, and quotas that must be relaxed: the composition of ``envsched.select`` over all tasks."""
         c = self.config
-        candidates, mix = self.candidates(step, closed), Mix(c.batch_size, c.coverage_share, self._explore, c.similarity_penalty)
+        candidates = self.candidates(step, closed)
         quotas = Quotas(c.max_consecutive, c.max_per_environment_window, c.max_per_environment)
-        made = compose(candidates, quotas, mix, Draws(self.seed, step))
+        made = compose(candidates, quotas, self._mix, Draws(self.seed, step))
         rows = np.array([choice.row for choice in made.choices], dtype=np.int64)
         penalty = np.array([choice.penalty for choice in made.choices])
         return Selection(rows, tuple(choice.lane for choice in made.choices), penalty, True, 0.0, made.relaxed)

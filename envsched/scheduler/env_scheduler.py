@@ -23,7 +23,7 @@ from envsched.predict import Forecast, Prediction, build_predictor
 from envsched.scheduler.leases import Leases
 from envsched.scheduler.recorded import RecordedScheduler
 from envsched.scheduler.state import State
-from envsched.select import Candidates, Composition, Draws, Mix, Quotas, compose, recent_picks
+from envsched.select import Candidates, Composition, Draws, Quotas, compose, mix_of, recent_picks
 from envsched.types import Batch, Pick
 
 
@@ -62,10 +62,8 @@ class EnvScheduler(RecordedScheduler):
         self._leases = Leases(config.lease_steps)
         self._predictor = build_predictor(config, pool.environment_of, len(pool.environments))
         self._quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
-        scored = config.estimator == "envsched"  # METHOD 12.3 and 12.4; the paper's rule is least-observed and undecayed
-        explore = config.coverage_explore if scored else 1.0
-        self._mix = Mix(config.batch_size, config.coverage_share, explore, config.similarity_penalty)
-        self._discount_decays = scored
+        self._mix = mix_of(config, len(pool))
+        self._discount_decays = config.estimator == "envsched"  # METHOD 12.4
         self._follow_history()
 
     def select(self, step: int) -> Batch:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from envsched.config import SchedulerConfig
 from envsched.select.draws import Draws
 from envsched.select.lanes import Choice, Similarity, cold_start, cover, exploit
 from envsched.select.ledger import Ledger
@@ -43,6 +44,21 @@ class Mix:
     coverage_share: float  # rho
     coverage_explore: float  # chance that a coverage pick is the least observed task; 1: always (METHOD 8)
     similarity_penalty: float  # lambda_sim
+
+
+def mix_of(config: SchedulerConfig, num_tasks: int) -> Mix:
+    """How batches of N tasks are mixed.
+
+    The paper's rule (METHOD 8) gives coverage rho B picks, each to the least observed task. Ours (METHOD 12.3) explores less,
+    and shrinks the lane where a few batches sweep the pool anyway: rho * clip(N / (B s) - 1, 0, 1), s = ``coverage_sweep``.
+    docs/replays.md shows what that is worth.
+    """
+    share, explore = config.coverage_share, 1.0
+    if config.estimator == "envsched":
+        explore = config.coverage_explore
+        if config.coverage_sweep > 0:
+            share *= float(np.clip(num_tasks / (config.batch_size * config.coverage_sweep) - 1, 0, 1))
+    return Mix(config.batch_size, share, explore, config.similarity_penalty)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Rank correlations and simple predictors that the court reports; the yardsticks of calibration and of replays.
 
-Letters: N tasks, M environments, K neighbours. Numpy only; scipy's ``spearmanr`` is the oracle in the tests.
+Letters: N tasks, M environments, K neighbours, D bootstrap draws. Numpy only; scipy's ``spearmanr`` is the oracle in the tests.
 """
 
 import numpy as np
@@ -21,6 +21,27 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
     a, b = a - a.mean(), b - b.mean()
     scale = np.sqrt((a @ a) * (b @ b))
     return float(a @ b / scale) if scale > 0 else 0.0
+
+
+def repeated_spearman(a: np.ndarray, b: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """``spearman`` [D] of samples in which pair i of a [n] and b [n] occurs ``times[d, i]`` times; NaN where one is constant."""
+    a, b = (_centred(_repeated_ranks(values, times), times) for values in (a, b))
+    scale = np.sqrt((times * a * a).sum(axis=1) * (times * b * b).sum(axis=1))
+    return np.divide((times * a * b).sum(axis=1), scale, out=np.full(len(times), np.nan), where=scale > 1e-9)
+
+
+def _repeated_ranks(values: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """``ranks`` [D, n] among repeated values."""
+    order = np.argsort(values, kind="stable")
+    _, first, place = np.unique(values[order], return_index=True, return_inverse=True)
+    counts = np.add.reduceat(times[:, order], first, axis=1)
+    out = np.empty(times.shape)
+    out[:, order] = (np.cumsum(counts, axis=1) - (counts - 1) / 2)[:, place]
+    return out
+
+
+def _centred(values: np.ndarray, times: np.ndarray) -> np.ndarray:
+    return values - (times * values).sum(axis=1, keepdims=True) / times.sum(axis=1, keepdims=True)
 
 
 def leave_one_out_mean(values: np.ndarray, environment_of: np.ndarray) -> np.ndarray:

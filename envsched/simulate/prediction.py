@@ -16,7 +16,7 @@ from envsched.history import History, statistics
 from envsched.pool import Pool
 from envsched.simulate.intervals import Interval
 from envsched.simulate.line_up import prepare, split_name
-from envsched.simulate.measures import spearman
+from envsched.simulate.measures import repeated_spearman
 from envsched.simulate.protocol import Source, default_steps, job_key, scaled_config
 from envsched.simulate.recorded import SplitPolicy
 from envsched.simulate.replay import top_quartiles
@@ -25,7 +25,7 @@ from envsched.simulate.runs import records_of
 FOLDS = 5
 ESTIMATORS = ("envsched", "paper", "within_only", "cross_only", "no_graph")  # schedulers that predict in different ways
 QUESTIONS = ("unobserved", "observed")
-DRAWS = 300
+DRAWS = 1000
 NUM_BINS = 10  # of the calibration curve, equally filled
 
 
@@ -158,39 +158,54 @@ def prediction_figures(runs: Sequence[Mapping[str, np.ndarray]], truth: np.ndarr
 
 
 def _intervals(cells: Sequence[tuple[np.ndarray, ...]], environment_of: np.ndarray, asked: np.ndarray) -> dict[str, Interval]:
-    rows_of = [np.flatnonzero(asked & (environment_of == e)) for e in np.unique(environment_of[asked])]
+    """Means over cells of the figures over the tasks ``asked`` [N], and their quantiles over draws of environments."""
+    environments = np.unique(environment_of[asked])
     rng = np.random.Generator(np.random.Philox(key=[0, 19]))
-    drawn = (rng.integers(len(rows_of), size=len(rows_of)) for _ in range(DRAWS))
-    whole = _scores(cells, np.flatnonzero(asked))
-    draws = [_scores(cells, np.concatenate([rows_of[e] for e in sample])) for sample in drawn]
+    drawn = rng.multinomial(len(environments), np.full(len(environments), 1 / len(environments)), size=DRAWS)
+    times = np.zeros((1 + DRAWS, environment_of.max() + 1), dtype=np.int64)
+    times[0, environments], times[1:, environments] = 1, drawn
+    scores = _scores(cells, times[:, environment_of] * asked)
     out: dict[str, Interval] = {}
-    for name, mean in whole.items():
-        low, high = np.nanquantile([draw[name] for draw in draws], [0.025, 0.975]) if np.isfinite(mean) else (np.nan, np.nan)
-        out[name] = {key: float(x) if np.isfinite(x) else None for key, x in (("mean", mean), ("low", low), ("high", high))}
+    for name, values in scores.items():
+        known = values[1:][np.isfinite(values[1:])]
+        low, high = np.quantile(known, [0.025, 0.975]) if np.isfinite(values[0]) and len(known) else (np.nan, np.nan)
+        out[name] = {key: float(x) if np.isfinite(x) else None for key, x in (("mean", values[0]), ("low", low), ("high", high))}
     return out
 
 
-def _scores(cells: Sequence[tuple[np.ndarray, ...]], rows: np.ndarray) -> dict[str, float]:
-    """Means over cells (predictions, environment means, truth, in the top quartile: each [N]) of the figures over ``rows``."""
+def _scores(cells: Sequence[tuple[np.ndarray, ...]], times: np.ndarray) -> dict[str, np.ndarray]:
+    """Figures [D] as means over cells (predictions, environment means, truth, in the top quartile: each [N]), with task i taken
+    ``times[d, i]`` times; a cell counts where 8 tasks are asked about and their truth differs."""
     found = []
     for predicted, means, truth, is_top in cells:
-        known = rows[~np.isnan(predicted[rows])]
-        if len(known) < 8 or np.ptp(truth[known]) == 0:
+        known = ~np.isnan(predicted)
+        weight = times[:, known]
+        if not weight.any():
             continue
-        ours, yardstick = spearman(predicted[known], truth[known]), spearman(means[known], truth[known])
-        hits = top_hits(predicted[known], is_top[known])
-        found.append((ours, yardstick, ours - yardstick, hits, is_top[known].mean()))
+        ours, yardstick = (repeated_spearman(values[known], truth[known], weight) for values in (predicted, means))
+        hits, chance = top_hits(predicted[known], is_top[known], weight), (weight @ is_top[known]) / np.maximum(weight.sum(axis=1), 1)
+        differs = ~np.isnan(repeated_spearman(truth[known], truth[known], weight)) & (weight.sum(axis=1) >= 8)
+        ours, yardstick = np.nan_to_num(ours), np.nan_to_num(yardstick)  # a constant prediction orders nothing
+        found.append(np.where(differs, [ours, yardstick, ours - yardstick, hits, chance], np.nan))
     names = ("spearman", "environment_spearman", "minus_environment", "hit_rate", "chance")
-    means = np.mean(found, axis=0) if found else np.full(len(names), np.nan)
-    return dict(zip(names, means.tolist(), strict=True))
+    if not found:
+        return {name: np.full(len(times), np.nan) for name in names}
+    stacked = np.array(found)  # [cells, figures, D]
+    count = np.isfinite(stacked).sum(axis=0)
+    mean = np.divide(np.nansum(stacked, axis=0), count, out=np.full(count.shape, np.nan), where=count > 0)
+    return dict(zip(names, mean, strict=True))
 
 
-def top_hits(predicted: np.ndarray, is_top: np.ndarray) -> float:
-    """Share of the quarter predicted highest that is in the top; equal predictions at its edge share the places left."""
-    quarter = max(1, len(predicted) // 4)
-    edge = np.sort(predicted)[-quarter]
-    above, level = predicted > edge, predicted == edge
-    return float((is_top[above].sum() + (quarter - above.sum()) * is_top[level].mean()) / quarter)
+def top_hits(predicted: np.ndarray, is_top: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Share [D] of the quarter predicted highest that is in the top, with task i taken ``times[d, i]`` times; equal predictions
+    at its edge share the places left."""
+    order = np.argsort(-predicted, kind="stable")
+    _, first = np.unique(-predicted[order], return_index=True)
+    size = np.add.reduceat(times[:, order], first, axis=1)
+    top = np.add.reduceat((times * is_top)[:, order], first, axis=1)
+    quarter = np.maximum(1, times.sum(axis=1, keepdims=True) // 4)
+    taken = np.clip(quarter - (np.cumsum(size, axis=1) - size), 0, size)
+    return (taken * top / np.maximum(size, 1)).sum(axis=1) / quarter[:, 0]
 
 
 def calibration_curve(predicted: np.ndarray, truth: np.ndarray) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from envsched.pool import Pool
+from envsched.simulate.recorded import read_recordings
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "bundled_rollouts.py"), run_name="bundled_rollouts")
 POOL = Pool.bundled()
@@ -28,3 +29,23 @@ def test_the_tiny_policy_earns_rewards_in_range():
     rewards = SCRIPT["tiny"](FEW, 2, 0)
     assert [len(group) for group in rewards] == [2] * len(FEW)
     assert all(0 <= reward <= 1 for group in rewards for reward in group)
+
+
+def test_stages_are_the_policy_as_it_ships_and_the_checkpoints_in_order(tmp_path):
+    for step in (20, 5):
+        (tmp_path / "checkpoint" / f"checkpoint-{step}").mkdir(parents=True)
+    stages = SCRIPT["stages_of"](tmp_path)
+    assert list(stages) == [0, 5, 20]
+    assert stages[20] == tmp_path / "checkpoint" / "checkpoint-20"
+
+
+def test_stages_of_a_file_are_kept_and_its_lines_make_a_chain(tmp_path):
+    out = tmp_path / "stages.jsonl"
+    lines = [SCRIPT["_lines"](FEW, [[0.0, 1.0]] * len(FEW), "tiny", step) for step in (0, 10)]
+    out.write_text("".join(lines[0] + lines[1]))
+    before = out.read_bytes()
+    SCRIPT["record_stages"](FEW, {0: Path("no model here"), 10: Path("nor here")}, 2, out)
+    assert out.read_bytes() == before
+    (recording,) = read_recordings(out, pool=POOL)
+    assert recording.policies == ("tiny at step 0", "tiny at step 10")
+    assert recording.pool.tasks == FEW.tasks

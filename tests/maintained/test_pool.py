@@ -11,7 +11,7 @@ from envsched.maintained import Closed, LargePool, StaticLists, build_lists, bui
 from envsched.maintained.pool import group_variances
 from envsched.pool import Pool
 from envsched.predict import Forecast, build_predictor
-from envsched.select import Draws, Mix, Quotas, compose
+from envsched.select import Draws, Quotas, compose, mix_of
 from envsched.types import RolloutRecord, Status
 from kernels import native, state
 from tests.graph.worlds import make_world
@@ -100,8 +100,7 @@ def test_batches_equal_the_composition_over_all_tasks(sizes, changes):
     generator = np.random.default_rng(1)
     solved = generator.beta(0.5, 0.5, size=sum(sizes))
     quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
-    explore = 1.0 if config.estimator == "paper" else config.coverage_explore
-    mix = Mix(config.batch_size, config.coverage_share, explore, config.similarity_penalty)
+    mix = mix_of(config, sum(sizes))
     certified = 0
     for step in range(20):
         made = pool.select(step)
@@ -121,7 +120,7 @@ def test_batches_under_filters_equal_the_composition(shut, kept_out):
     generator = np.random.default_rng(1)
     solved = generator.beta(0.5, 0.5, size=360)
     quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
-    mix = Mix(config.batch_size, config.coverage_share, config.coverage_explore, config.similarity_penalty)
+    mix = mix_of(config, 360)
     for step in range(12):
         masked, barred = generator.random((2, 360)) < [[shut], [kept_out]]
         closed = Closed(masked=masked, barred=barred)

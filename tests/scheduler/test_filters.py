@@ -21,6 +21,7 @@ SIZE = {
     "group_size": 4,
     "max_per_environment_window": 24,
     "max_consecutive": 50,
+    "coverage_sweep": 0,
     "max_per_environment": 8,
     "open_batches": 1,
 }

@@ -43,5 +43,5 @@ def records_of(batch, group_size=8, missing=0.0):
 
 def small_config(**changes):
     """Small numbers that keep every quota, both lanes and the calibration in play."""
-    defaults = {"batch_size": 12, "calibration_start": 20, "calibration_full": 60, "max_per_environment": 3}
+    defaults = {"batch_size": 12, "calibration_start": 20, "calibration_full": 60, "max_per_environment": 3, "coverage_sweep": 0}
     return SchedulerConfig(**(defaults | changes))

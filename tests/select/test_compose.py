@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envsched.select import Draws, Mix, Quotas, compose
+from envsched.config import SchedulerConfig
+from envsched.select import Draws, Mix, Quotas, compose, mix_of
 from envsched.select import lanes as lanes_module
 from envsched.select.lanes import cold_start, exploit
 from envsched.select.ledger import FREE, Ledger
@@ -244,3 +245,21 @@ def test_coverage_share_rounds_and_fills_the_rest_by_score():
         choices = compose(candidates, DEFAULTS, Mix(16, share, 0.25, 0.08), Draws(0, 1)).choices
         assert sum(choice.lane is Lane.COVERAGE for choice in choices) == expected
         assert len({choice.row for choice in choices}) == 16
+
+
+@pytest.mark.parametrize(
+    ("num_tasks", "changes", "share"),
+    [
+        (2550, {}, 0.5),  # 40 batches sweep the pool
+        (768, {}, 0.25),  # 12 do: half of the way from 8 to 16
+        (512, {}, 0.0),
+        (80, {"batch_size": 16}, 0.0),
+        (80, {"batch_size": 16, "coverage_sweep": 0}, 0.5),
+        (80, {"batch_size": 16, "estimator": "paper"}, 0.5),
+        (96, {"batch_size": 16, "coverage_sweep": 4, "coverage_share": 1.0}, 0.5),
+    ],
+)
+def test_the_coverage_lane_shrinks_where_few_batches_sweep_the_pool(num_tasks, changes, share):
+    mix = mix_of(SchedulerConfig(**changes), num_tasks)
+    assert mix.coverage_share == pytest.approx(share)
+    assert mix.coverage_explore == (1.0 if changes.get("estimator") == "paper" else 0.25)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from envsched.simulate.measures import leave_one_out_mean, neighbour_mean, slope, spearman
+from envsched.simulate.measures import leave_one_out_mean, neighbour_mean, repeated_spearman, slope, spearman
 
 RNG = np.random.default_rng(0)
 
@@ -37,3 +37,12 @@ def test_neighbour_mean_is_brute_force(same):
 def test_slope_by_hand():
     assert slope(np.array([1.0, 2.0]), np.array([2.0, 4.0])) == pytest.approx(2.0)
     assert slope(np.zeros(2), np.ones(2)) == 0.0
+
+
+def test_spearman_of_repeated_pairs_is_scipys_of_the_long_sample():
+    rng = np.random.default_rng(0)
+    a, b, times = rng.integers(0, 5, 15).astype(float), rng.random(15), rng.integers(0, 3, (30, 15))
+    for counts, found in zip(times, repeated_spearman(a, b, times), strict=True):
+        rows = np.repeat(np.arange(15), counts)
+        assert found == pytest.approx(spearmanr(a[rows], b[rows]).statistic)
+    assert np.isnan(repeated_spearman(np.ones(15), b, times)).all()

@@ -100,7 +100,17 @@ def test_top_hits_by_hand():
     """Eight tasks, a quarter is two: one above the edge, two level with it for one place, one of these in the top."""
     predicted = np.array([0.9, 0.5, 0.5, 0.1, 0.1, 0.1, 0.1, 0.1])
     is_top = np.array([1, 1, 0, 0, 0, 0, 0, 1], dtype=bool)
-    assert top_hits(predicted, is_top) == pytest.approx((1 + 0.5) / 2)
+    assert top_hits(predicted, is_top, np.ones((1, 8), dtype=int)) == pytest.approx([(1 + 0.5) / 2])
+
+
+def test_top_hits_of_repeated_tasks_are_those_of_a_longer_list():
+    rng = np.random.default_rng(0)
+    predicted, is_top, times = rng.integers(0, 6, 12) / 6, rng.random(12) < 0.3, rng.integers(0, 4, (20, 12))
+    for counts, found in zip(times, top_hits(predicted, is_top, times), strict=True):
+        long, quarter = np.repeat(np.arange(12), counts), max(1, counts.sum() // 4)
+        shuffled = [long[rng.permutation(len(long))] for _ in range(3000)]
+        hits = [is_top[rows[np.argsort(-predicted[rows], kind="stable")[:quarter]]].mean() for rows in shuffled]
+        assert found == pytest.approx(np.mean(hits), abs=0.03)
 
 
 def test_calibration_by_hand():
