@@ -4,7 +4,7 @@ Usage: python -m benchmarks.learning --schedulers envsched,random,dps,mopps --se
 
 Every scheduler trains for S steps, random for 3 S, each seed in a run directory under --work; every few steps the checkpoint is scored
 on the held-out tasks. Stopped at any moment, the same command goes on. Finished arms are kept in benchmarks/results/learning, a folder
-for each plan, and not run again; verdict.json and the figure verdict.svg lie beside them. What is compared stands in
+for each plan, and not run again; verdict.json and verdict.svg beside them are about all of these. What is compared stands in
 benchmarks/learning_plan.json with the digests of pool, held-out tasks, weights and settings (written by --plan, before the first
 comparison); a run on other inputs is refused. Letters: S steps.
 """
@@ -99,10 +99,21 @@ def arm(work: Path, scheduler: str, seed: int, plan: Mapping[str, Any], results:
         train(run, work / "pool", scheduler, seed, steps, plan["evaluate_every"])
         scores = score(run, steps, plan["evaluate_every"], plan["samples_per_held_out_task"])
         write_json(kept, {"plan": digest_of(plan), "scheduler": scheduler, "seed": seed, "scores": scores, **figures(run, steps)})
-    found = json.loads(kept.read_text())
-    found["scores"] = {int(step): value for step, value in found["scores"].items()}
+    found = _read_arm(kept)
     print(f"{scheduler} seed {seed}: held-out {found['scores'][0]:.3f} -> best {max(found['scores'].values()):.3f}", flush=True)
     return found
+
+
+def _read_arm(path: Path) -> dict[str, Any]:
+    found = json.loads(path.read_text())
+    return {**found, "scores": {int(step): value for step, value in found["scores"].items()}}
+
+
+def kept_arms(folder: Path) -> list[dict[str, Any]]:
+    """All finished arms of a plan, of schedulers with two seeds or more: an interval needs two."""
+    arms = [_read_arm(path) for path in sorted(folder.glob("*-seed*.json"))]
+    seeds = Counter(arm["scheduler"] for arm in arms)
+    return [arm for arm in arms if seeds[arm["scheduler"]] > 1]
 
 
 def figures(run: Path, steps: int) -> dict[str, Any]:
@@ -138,6 +149,7 @@ def verdict(arms: list[dict[str, Any]], steps: int) -> dict[str, Any]:
         mine = [a for a in arms if a["scheduler"] == scheduler]
         at_s = {a["seed"]: a["scores"][steps] for a in mine}
         found[scheduler] = {
+            "seeds": sorted(at_s),
             "at_S": interval(list(at_s.values())),
             "at_S_minus_best_of_random_in_3S": interval([at_s[seed] - best[seed] for seed in at_s if seed in best]) if best else None,
             "zero_signal_share": fmean(a["zero_signal_share"] for a in mine),
@@ -196,8 +208,8 @@ def main() -> int:
     write_json(folder / "plan.json", plan)
     pairs = [(scheduler, seed) for seed in range(options.seeds) for scheduler in options.schedulers.split(",")]
     with ThreadPoolExecutor(options.jobs) as jobs:
-        arms = list(jobs.map(lambda pair: arm(work, *pair, plan, folder), pairs))
-    found = verdict(arms, options.steps)
+        list(jobs.map(lambda pair: arm(work, *pair, plan, folder), pairs))
+    found = verdict(kept_arms(folder), options.steps)
     write_json(folder / "verdict.json", found)
     draw(found, options.steps, folder / "verdict.svg")
     return 0

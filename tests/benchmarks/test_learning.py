@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.learning import arm, digest_of, interval, plan_of, refuse_other_inputs, verdict
+from benchmarks.learning import arm, digest_of, interval, kept_arms, plan_of, refuse_other_inputs, verdict
 from envsched.errors import ConfigError
 from envsched.files import write_json
 
@@ -54,3 +54,10 @@ def test_kept_arms_belong_to_their_folders_plan():
         found = json.loads(path.read_text())
         assert found["plan"].startswith(path.parent.name)
         assert path.stem == f"{found['scheduler']}-seed{found['seed']}"
+
+
+def test_a_scheduler_with_one_seed_has_no_interval_yet(tmp_path):
+    kept = [one("random", 0, {0: 0.1, 6: 0.2}), one("random", 1, {0: 0.1, 6: 0.4})]
+    for found in [*kept, one("dps", 0, {0: 0.1, 2: 0.2})]:
+        write_json(tmp_path / f"{found['scheduler']}-seed{found['seed']}.json", found)
+    assert kept_arms(tmp_path) == kept
