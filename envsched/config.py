@@ -71,8 +71,8 @@ class SchedulerConfig(Section):
     coverage_sweep: float = Field(
         default=8,
         ge=0,
-        description="batches that it takes to sweep the pool, N / B, up to which the coverage lane stays empty; it is whole from twice "
-        "as many on (estimator envsched); 0: always whole",
+        description="batches that it takes to sweep the pool, N / B, up to which a quarter of the coverage lane is kept; it is whole "
+        "from twice as many on (estimator envsched); 0: always whole",
     )
     coverage_explore: float = Field(
         default=0.25, ge=0, le=1, description="chance that a coverage pick is the least observed, not the best predicted"

@@ -14,6 +14,8 @@ from envsched.select.ledger import Ledger
 from envsched.select.quotas import Quotas, Recent
 from envsched.types import Lane, Relaxation
 
+_LEAST_COVERAGE = 0.25  # of the coverage lane, however few batches sweep the pool
+
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
@@ -50,14 +52,14 @@ def mix_of(config: SchedulerConfig, num_tasks: int) -> Mix:
     """How batches of N tasks are mixed.
 
     The paper's rule (METHOD 8) gives coverage rho B picks, each to the least observed task. Ours (METHOD 12.3) explores less,
-    and shrinks the lane where a few batches sweep the pool anyway: rho * clip(N / (B s) - 1, 0, 1), s = ``coverage_sweep``.
-    docs/replays.md shows what that is worth.
+    and shrinks the lane where a few batches sweep the pool anyway: rho * clip(N / (B s) - 1, 1/4, 1), s = ``coverage_sweep``.
+    docs/replays.md shows what that is worth; the quarter keeps an environment that looks dead from starving.
     """
     share, explore = config.coverage_share, 1.0
     if config.estimator == "envsched":
         explore = config.coverage_explore
         if config.coverage_sweep > 0:
-            share *= float(np.clip(num_tasks / (config.batch_size * config.coverage_sweep) - 1, 0, 1))
+            share *= float(np.clip(num_tasks / (config.batch_size * config.coverage_sweep) - 1, _LEAST_COVERAGE, 1))
     return Mix(config.batch_size, share, explore, config.similarity_penalty)
 
 

@@ -251,9 +251,9 @@ def test_coverage_share_rounds_and_fills_the_rest_by_score():
     ("num_tasks", "changes", "share"),
     [
         (2550, {}, 0.5),  # 40 batches sweep the pool
-        (768, {}, 0.25),  # 12 do: half of the way from 8 to 16
-        (512, {}, 0.0),
-        (80, {"batch_size": 16}, 0.0),
+        (768, {}, 0.25),  # 12 do: half of the lane
+        (512, {}, 0.125),  # 8 or fewer: a quarter
+        (80, {"batch_size": 16}, 0.125),
         (80, {"batch_size": 16, "coverage_sweep": 0}, 0.5),
         (80, {"batch_size": 16, "estimator": "paper"}, 0.5),
         (96, {"batch_size": 16, "coverage_sweep": 4, "coverage_share": 1.0}, 0.5),

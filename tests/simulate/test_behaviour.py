@@ -10,22 +10,24 @@ from envsched.simulate.runs import Setting, environment_pool, make_learner, reco
 
 CONFIG = SchedulerConfig(batch_size=16, group_size=8)
 SETTING = Setting(seed=4, num_environments=16, tasks_per_environment=12)
+SMALL = Setting(seed=4, num_environments=16, tasks_per_environment=6)  # six batches sweep it
 
 
-def prepared(name="envsched"):
-    world, learner = make_learner(SETTING, load_kind("slow"))
-    pool = environment_pool(SETTING.num_environments, SETTING.tasks_per_environment)
+def prepared(name="envsched", setting=SETTING):
+    world, learner = make_learner(setting, load_kind("slow"))
+    pool = environment_pool(setting.num_environments, setting.tasks_per_environment)
     return world, learner, pool, prepare(name, pool, CONFIG, 0, world_features(world, pool))
 
 
-def test_an_environment_that_looks_dead_is_not_starved():
-    world, learner, pool, scheduler = prepared()
+@pytest.mark.parametrize("setting", [SETTING, SMALL], ids=["whole coverage lane", "a quarter of it"])
+def test_an_environment_that_looks_dead_is_not_starved(setting):
+    world, learner, pool, scheduler = prepared(setting=setting)
     trace = run_schedule(scheduler, learner, pool, 40, 8)
     dead = np.flatnonzero(world.awakening)
     assert len(dead) == 2
     assert not learner.asleep.any()
     last = trace.heat[dead, 20:].sum(axis=1)
-    assert (last >= 0.4 * trace.heat[:, 20:].sum() / SETTING.num_environments).all()
+    assert (last >= 0.4 * trace.heat[:, 20:].sum() / setting.num_environments).all()
 
 
 def test_mastered_tasks_rest():
