@@ -38,7 +38,7 @@ def _shape(pool: LargePool, offsets: np.ndarray, vectors: np.ndarray, bound: np.
     made: dict[str, Any] = {}
     # The score pass hands its shortlist over; taking it from scores that lie ready is no part of filling a batch.
     order = np.argsort(-bound, kind="stable")
-    sizes = np.minimum(SHORTLIST * 4 ** np.arange(12), len(bound))
+    sizes = np.minimum(SHORTLIST * 2 ** np.arange(12), len(bound))
     sizes = sizes[: np.argmax(sizes) + 1]
     ceilings = np.append(bound[order], -1.0)[sizes]
     rows = order[: sizes[-1]]

@@ -153,7 +153,7 @@ Outcome exploit(State& s, const Rules& r, const Pairs& pairs, Ledger& ledger, in
   Greedy greedy(r.vectors, ledger, r.penalty);
   for (const Feature& one : feature) greedy.know(one);
   double below = INFINITY;  // candidates with a u from here on are known
-  for (int64_t size = r.shortlist, wanted = r.batch_size - int64_t(ledger.rows.size()); wanted; size *= 4) {
+  for (int64_t size = r.shortlist, wanted = r.batch_size - int64_t(ledger.rows.size()); wanted; size *= 2) {
     Shortlist made;
     if (!shortlist(s, r, size, made)) return EXCHANGE_FAILED;
     std::vector<int64_t> row, environment;
