@@ -16,6 +16,7 @@ from envsched.config import SchedulerConfig
 from envsched.files import write_atomically
 from envsched.history import group_statistics
 from envsched.pool import Pool
+from envsched.train.run_log import NARROW
 from envsched.types import RolloutRecord, Status
 
 COLUMNS = {  # name: format
@@ -32,6 +33,7 @@ COLUMNS = {  # name: format
     "missing": ".0f",
     "truncated": ".0f",
 }
+SHOWN = ("environment", "groups", "tasks_seen", "reward", "variance", "zero_signal", "tool_errors", "missing")
 
 
 @dataclass
@@ -88,12 +90,12 @@ class EnvironmentTable:
         write_atomically(file, text.getvalue())
 
     def render(self) -> Table:
-        """For a person."""
-        table = Table(title="environments")
-        for name in COLUMNS:
+        """For a person: what fits on a terminal; the file has the rest."""
+        table = Table(title="environments", **NARROW)
+        for name in SHOWN:
             table.add_column(name.replace("_", " "), justify="left" if name == "environment" else "right")
         for line in self.lines():
-            table.add_row(*("-" if line[name] is None else format(line[name], form) for name, form in COLUMNS.items()))
+            table.add_row(*("-" if line[name] is None else format(line[name], COLUMNS[name]) for name in SHOWN))
         return table
 
 

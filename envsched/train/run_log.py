@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -23,6 +24,8 @@ COLUMNS = (  # metric, heading, format
     ("scheduler/share", "scheduling", ".1%"),
     ("time/step", "seconds", ".1f"),
 )
+
+NARROW: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 0), "pad_edge": False}  # whole numbers on 80 columns
 
 CAPTION = """variance: mean within-task reward variance; zero signal: share of groups without any;
 hit rate: share of exploitation picks among the batch's top quarter by variance; scheduling: share of the step's time"""
@@ -71,7 +74,7 @@ class RunLog(TrainerCallback):
 
 def summary_table(metrics_file: Path) -> Table:
     """One row per step."""
-    table = Table(title="training", caption=CAPTION, caption_justify="left")
+    table = Table(title="training", caption=CAPTION, caption_justify="left", **NARROW)
     table.add_column("step", justify="right")
     for _, heading, _ in COLUMNS:
         table.add_column(heading, justify="right")
