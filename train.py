@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", help="YAML file of settings that differ from the defaults")
     parser.add_argument("--run-dir", required=True, help="where everything of this run is kept")
-    parser.add_argument("--pool", help="bundled, synthetic:MxT, or a folder in EnvScaler's format")
+    parser.add_argument("--pool", help="bundled, a folder in EnvScaler's format, or a JSONL file with code; with --prepare-only any pool")
     parser.add_argument("--scheduler", help="envsched, random, or another baseline")
     parser.add_argument("--model-path", help="folder of the policy")
     parser.add_argument("--max-steps", type=int, help="optimizer steps")

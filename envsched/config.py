@@ -172,7 +172,7 @@ class TrainConfig(Section):
     """How the policy is trained between two batches; per-device sizes follow from the number of processes."""
 
     pool: str = Field(
-        default="bundled", description="bundled, a folder in EnvScaler's format, or synthetic:MxT (M environments of T tasks)"
+        default="bundled", description="bundled, a folder in EnvScaler's format, or a JSONL file whose environments have code"
     )
     findings: str = Field(default="", description="what envsched pool check --json wrote about the pool; empty: nothing is known of it")
     scheduler: str = Field(default="envsched", description="envsched, or the name of a baseline")

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
+from envsched.errors import PoolError
+
 CHECK_HELP = """Run every environment and check of a pool once, in sandboxed workers, and report what is wrong.
 
 Checks run on the start state and on an empty one. What passes at the start is reward for doing nothing; what passes on both is
 vacuous. Raising on the empty state is no fault: most checks look into a collection that is not there, and count as not passed.
 
-Exit status: 0 no error found, 1 an error found (with --strict a warning too).
+Exit status: 0 no error found, 1 an error found (with --strict a warning too), 2 nothing that can be run.
 
 Examples:
 
@@ -30,10 +32,14 @@ def check_pool(
 ) -> None:
     from envsched.config import RuntimeConfig
     from envsched.files import write_json
+    from envsched.pool.executable import has_code
     from envsched.pool.opening import open_pool
     from envsched.runtime.inspection import Severity, inspect_pool
 
-    report = inspect_pool(open_pool(name), RuntimeConfig(sandbox="require" if require_sandbox else "on"))
+    pool = open_pool(name)
+    if not has_code(pool):
+        raise PoolError(f"pool {name}: its environments have no code, so there is nothing to run; envsched pool stats counts what it holds")
+    report = inspect_pool(pool, RuntimeConfig(sandbox="require" if require_sandbox else "on"))
     print(report.table())
     if json is not None:
         write_json(json, report.to_json())

@@ -45,7 +45,7 @@ class CheckProblem:
 class CheckReport:
     """Reward of an episode.
 
-    ``reward`` is the unrounded share of ``passed`` checks, None where ``status`` is a missing one. A check that raises
+    ``reward`` is the unrounded share of ``passed`` checks, None where ``status`` is a missing one or there is no check. A check that raises
     or returns no boolean is not passed, and is among ``problems``.
     """
 
@@ -65,6 +65,6 @@ class CheckReport:
         return tuple(f"check {problem.check}: {problem.kind}: {problem.text}" for problem in self.problems)
 
 
-def share(passed: tuple[bool, ...]) -> float:
-    """Passed checks / checks."""
-    return sum(passed) / len(passed)
+def share(passed: tuple[bool, ...]) -> float | None:
+    """Passed checks / checks; None of no checks."""
+    return sum(passed) / len(passed) if passed else None

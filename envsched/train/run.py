@@ -14,6 +14,7 @@ from envsched.errors import StateError
 from envsched.files import canonical_json, digest
 from envsched.history import read_records
 from envsched.pool import Pool
+from envsched.pool.executable import refuse_without_rollouts
 from envsched.pool.opening import open_pool
 from envsched.pool.outline import Outline
 from envsched.runtime import EnvironmentRuntime
@@ -58,9 +59,11 @@ def train(
 
     Raises:
         ConfigError: a used directory without ``resume``, settings other than those of the run to resume, sizes that don't divide.
+        PoolError: an environment has no code, so no rollout could start there.
         StateError: the ranks disagree, or files of the run to resume are missing or altered.
     """
     run, pool = RunDirectory(run_dir), open_pool(config.train.pool)
+    refuse_without_rollouts(config.train.pool, pool, own_reward=reward is not None)
     world_size = int(os.environ.get("WORLD_SIZE", "1"))
     geometry = geometry_of(config, world_size)
     refuse_impossible(config, world_size, sharding_of(os.environ))

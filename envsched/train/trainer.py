@@ -103,6 +103,7 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
         self._step_began = self._began = self._scored = 0.0  # seconds: choosing, rolling out, updating begin
         self._turn_ends: list[float] = []
         self._model_tokens: list[int] = []
+        self._has_rewards = True  # any rollout of this step, on any rank
         self._engine_figures = EngineFigures()
         on_cpu = args.device.type == "cpu"
         with adapted_engine(engine, on_cpu, "bfloat16" if args.bf16 else "float32"):
@@ -116,7 +117,7 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
             )
         if engine.mode == "colocate" and on_cpu:
             self.vllm_generation.sync_weights = partial(push_by_reload, self.vllm_generation)
-        self.add_callback(_AfterUpdate(self))
+        self.add_callback(_AroundUpdate(self))
         assert args.num_iterations == 1, "a batch is used for one optimizer step"
         assert args.steps_per_generation == args.gradient_accumulation_steps, "one generation per optimizer step"
         self._env_tools = schemas_of(pool)  # the pool's schemas, not ones guessed from the proxies' signatures
@@ -196,7 +197,7 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
 
     def _generate(self, prompts: list) -> tuple:
         made = super()._generate(prompts)
-        self._model_tokens = [sum(mask) for mask in made[2]]
+        self._model_tokens = [len(ids) for ids in made[1]] if made[2] is None else [sum(mask) for mask in made[2]]  # none: no tools
         if self.use_vllm and self.accelerator.is_main_process:
             metrics = self._metrics["train" if self.model.training else "eval"]
             for name, value in self._engine_figures.since_last(self.vllm_generation).items():
@@ -212,6 +213,7 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
         self._attempts = self._finished(inputs, completions, completion_ids_list)
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         if self.model.training:
+            self._has_rewards = not bool(torch.isnan(rewards).all())  # of all ranks: TRL gathers them
             attempts = gather_object(self._attempts)
             step = self.state.global_step
             metrics = from_rank_0(lambda: self._rounds.finish(step, self._judged(records_of(attempts, self.num_generations, step))))
@@ -288,11 +290,15 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
         from_rank_0(lambda: self._rounds.save(self.args.output_dir, num_steps, digests))
 
 
-class _AfterUpdate(TrainerCallback):
-    """The optimizer has stepped; the step's line is not written yet."""
+class _AroundUpdate(TrainerCallback):
+    """Before the optimizer steps, and after it, when the step's line is not written yet."""
 
     def __init__(self, trainer: ScheduledGRPOTrainer) -> None:
         self._trainer = trainer
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if not self._trainer._has_rewards:  # gradients of 0 would still move weights along the optimizer's momentum
+            self._trainer.model.zero_grad(set_to_none=True)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._trainer._end_step()

@@ -66,3 +66,20 @@ def test_import_writes_a_pool_that_opens_by_its_name(capsys, tmp_path):
 def test_pools_by_name():
     assert len(open_pool("synthetic:3x4")) == 12
     assert len(open_pool("bundled").environments) > 12
+
+
+def test_check_says_that_a_pool_without_code_cannot_be_run(capsys):
+    status, out, err = run_command(capsys, "pool", "check", "synthetic:3x4")
+    assert status == 2
+    assert out == ""
+    assert err.startswith("error: pool synthetic:3x4: its environments have no code")
+    assert err.count("\n") == 1
+
+
+def test_check_names_tasks_without_a_check(capsys, tmp_path):
+    environment = {"environment": "e", "class_name": "E", "source": "class E:\n    pass\n"}
+    lines = [environment, {"key": "t", "environment": "e"}]
+    (tmp_path / "pool.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    status, out, _ = run_command(capsys, "pool", "check", tmp_path / "pool.jsonl")
+    assert status == 1
+    assert "error    t: no_reward: it has no check" in out

@@ -110,7 +110,7 @@ def _inspect_task(episode: Episode) -> TaskReport:
         report.findings.append(Finding(Severity.WARNING, "injected_text", f"{place} {words}"))
     start, nothing = episode.score(), episode.score(empty=True)
     if start.reward is None:
-        words = "; ".join(start.errors) or episode.problem
+        words = "; ".join(start.errors) or episode.problem or "it has no check"
         report.findings.append(Finding(Severity.ERROR, "no_reward", words))
         return report
     report.no_op_reward = start.reward
