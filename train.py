@@ -12,6 +12,7 @@ from typing import Any
 
 from envsched.config import Config, load_config
 from envsched.errors import EnvschedError
+from envsched.wording import counted
 
 
 def main(argv: list[str] | None = None, reward: Any = None) -> int:
@@ -23,10 +24,11 @@ def main(argv: list[str] | None = None, reward: Any = None) -> int:
     try:
         config = _config(flags)
         if flags.prepare_only:
+            os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # the only model here is a small text encoder
             from envsched.train.preparation import prepare
 
             batch = prepare(config, flags.run_dir)
-            print(f"batch of step 0: {len(batch.picks)} tasks in {flags.run_dir}/selector/task_manifest.step_0.json")
+            print(f"batch of step 0: {counted(len(batch.picks), 'task')}, written to {flags.run_dir}/selector/task_manifest.step_0.json")
         else:
             from envsched.evaluate.validation import validation_of
             from envsched.train.run import train

@@ -32,6 +32,7 @@ from envsched.files import write_atomically, write_json
 from envsched.pool import Pool
 from envsched.progress import track
 from envsched.topology import read_topologies
+from envsched.wording import counted
 
 MANIFEST = Path(__file__).parents[1] / "data" / "manifest.json"
 CHUNK = 1 << 16
@@ -76,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
         check(options.out, options.origin, read_manifest(options.manifest, options.origin)[0])
     except EnvschedError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return 2
     return 0
 
 
@@ -309,10 +310,11 @@ def check(out: Path, origin: str, wanted: list[Wanted]) -> None:
     expected = {task.get("task_id") for task in _items(out / "downloads" / origin / _named(wanted, "tasks"), "task_id")}
     if expected != {task.key for task in pool.tasks}:
         raise DataError(f"{out / 'envscaler'}: its tasks are not those of the download; {remedy}")
-    print(f"{out / 'envscaler'}: {len(pool)} tasks in {len(pool.environments)} environments, fingerprint {pool.fingerprint}")
+    holds = f"{counted(len(pool), 'task')} in {counted(len(pool.environments), 'environment')}"
+    print(f"{out / 'envscaler'}: {holds}, fingerprint {pool.fingerprint}")
     topologies = out / "envscaler" / "topologies.jsonl"
     if topologies.is_file():
-        print(f"{topologies}: {len(read_topologies(topologies, pool))} topologies cover the pool")
+        print(f"{topologies}: covers the pool, {counted(len(read_topologies(topologies, pool)), 'topology')}")
 
 
 def _named(wanted: list[Wanted], role: str) -> str:

@@ -93,8 +93,8 @@ def scheduler_entry(name: str) -> Entry:
     """
     if name not in SCHEDULERS:
         nearest = difflib.get_close_matches(name, SCHEDULERS, n=1)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        raise ConfigError(f"unknown scheduler {name!r}{hint} Known: {', '.join(SCHEDULERS)}")
+        hint = f"; did you mean {nearest[0]!r}? Known" if nearest else "; known"
+        raise ConfigError(f"unknown scheduler {name!r}{hint}: {', '.join(SCHEDULERS)}")
     return SCHEDULERS[name]
 
 

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from envsched.wording import counted
+
 
 def register(app: typer.Typer) -> None:
-    app.command("audit", help=_HELP)(audit)
+    app.command("audit", help=_HELP, short_help="Derive every batch of a run again, and compare.")(audit)
 
 
 _HELP = """Derive every batch of a run again from its pool, resolved config, saved features and rollouts alone.
@@ -37,4 +39,5 @@ def audit(
         print(f"{run_dir}: no batch yet, nothing to compare")
         return
     first, last = report.steps[0], report.steps[-1]
-    print(f"{run_dir}: all batches follow from their inputs: steps {first} to {last}, {report.num_records} records")
+    steps = f"step {first}" if first == last else f"steps {first} to {last}"
+    print(f"{run_dir}: all batches follow from their inputs: {steps}, {counted(report.num_records, 'record')}")

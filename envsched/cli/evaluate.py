@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from envsched.cli.outputs import new_folder_said
+
 _HELP = """Score a policy on BFCL's multi-turn dialogues: calls are executed in sandboxed workers and compared with the reference calls.
 
 The policy is a model behind an OpenAI-compatible endpoint (--model, with OPENAI_API_KEY and --base-url or OPENAI_BASE_URL), or a
@@ -21,11 +23,13 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    app.command("evaluate", help=_HELP)(evaluate)
+    app.command("evaluate", help=_HELP, short_help="Score a policy on BFCL's multi-turn dialogues.")(evaluate)
 
 
 def evaluate(
-    out: Annotated[Path, typer.Option("--out", help="The report, JSON; verdicts so far lie in OUT.part meanwhile.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="The report, JSON; verdicts so far lie in OUT.part meanwhile.", callback=new_folder_said)
+    ],
     data: Annotated[Path, typer.Option("--data", help="BFCL's files, as prepare_data.py lays them out.")] = Path("data/bfcl"),
     model: Annotated[str | None, typer.Option("--model", help="A model's name at the endpoint.")] = None,
     base_url: Annotated[str | None, typer.Option("--base-url", help="The endpoint; default OPENAI_BASE_URL.")] = None,

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from envsched.cli.cache import DEFAULT_CACHE, cache_folder
+from envsched.cli.outputs import new_folder_said
+from envsched.wording import counted
 
 PoolName = Annotated[str, typer.Option("--pool", help="A folder in EnvScaler's format, a JSONL file, bundled, or synthetic:MxT.")]
 Topologies = Annotated[Path | None, typer.Option("--topologies", help="Topologies from an extractor; else from code alone.")]
@@ -17,9 +19,9 @@ Cache = Annotated[Path, typer.Option("--cache", envvar="ENVSCHED_CACHE", help="F
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
-    group.command("build", help=_BUILD_HELP)(build)
-    group.command("show", help=_SHOW_HELP)(show)
-    app.add_typer(group, name="graph")
+    group.command("build", help=_BUILD_HELP, short_help="Build both relations; count, save, export them.")(build)
+    group.command("show", help=_SHOW_HELP, short_help="List one task's neighbours with the reasons.")(show)
+    app.add_typer(group, name="graph", short_help="Look at the neighbours that lend each other evidence.")
 
 
 _HELP = """Look at the neighbours that lend each other evidence: within environments and across them.
@@ -53,9 +55,14 @@ Examples:
 def build(
     pool: PoolName,
     topologies: Topologies = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Save the graph (.npz), to be loaded with the features it was made of.")] = None,
-    pyg: Annotated[Path | None, typer.Option("--pyg", help="Save it as PyTorch Geometric's HeteroData (.pt).")] = None,
-    graphml: Annotated[Path | None, typer.Option("--graphml", help="Save it as GraphML.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Save the graph (.npz), to be loaded with the features it was made of.", callback=new_folder_said),
+    ] = None,
+    pyg: Annotated[
+        Path | None, typer.Option("--pyg", help="Save it as PyTorch Geometric's HeteroData (.pt).", callback=new_folder_said)
+    ] = None,
+    graphml: Annotated[Path | None, typer.Option("--graphml", help="Save it as GraphML.", callback=new_folder_said)] = None,
     config: ConfigFile = None,
     settings: Settings = None,
     cache: Cache = DEFAULT_CACHE,
@@ -118,13 +125,14 @@ def _described(pool, graph) -> list[str]:
     """Degree, similarity and cross-environment figures."""
     import numpy as np
 
-    lines = [f"tasks   {len(pool)} in {len(pool.environments)} environments, every task observed; digest {graph.digest}"]
+    environments = counted(len(pool.environments), "environment")
+    lines = [f"tasks   {len(pool)} in {environments}, every task observed; digest {graph.digest}"]
     for name, relation in (("within", graph.within), ("cross", graph.cross)):
         source, target = relation.edge_index.numpy()
         weight = relation.edge_weight.numpy()
         degree = np.bincount(target, minlength=len(pool))
         span = f"degree {degree.min()} to {degree.max()}, mean {degree.mean():.2f}"
-        lines.append(f"{name:6}  {len(weight)} edges; {span}; {(degree == 0).sum()} alone")
+        lines.append(f"{name:6}  {counted(len(weight), 'edge')}; {span}; {(degree == 0).sum()} alone")
         if len(weight):
             marks = ", ".join(f"{np.quantile(weight, q):.3f} ({q:.0%})" for q in (0, 0.25, 0.5, 0.75, 1))
             lends = np.bincount(source, minlength=len(pool))

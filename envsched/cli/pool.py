@@ -1,13 +1,16 @@
 """``envsched pool``: what a pool holds, and pools from other formats."""
 
+import difflib
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from envsched.cli.outputs import new_folder_said
 from envsched.cli.pool_check import CHECK_HELP, check_pool
-from envsched.errors import ConfigError
+from envsched.errors import ConfigError, UnknownTaskError
+from envsched.wording import counted
 
 PoolName = Annotated[str, typer.Argument(help="A folder in EnvScaler's format, a JSONL file, bundled, or synthetic:MxT.", metavar="POOL")]
 
@@ -25,9 +28,9 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
     group.command("stats", help=_STATS_HELP)(stats)
     group.command("show", help=_SHOW_HELP)(show)
-    group.command("import", help=_IMPORT_HELP)(import_pool)
-    group.command("check", help=CHECK_HELP)(check_pool)
-    app.add_typer(group, name="pool")
+    group.command("import", help=_IMPORT_HELP, short_help="Write a pool as JSON lines from another format.")(import_pool)
+    group.command("check", help=CHECK_HELP, short_help="Run every environment and check once; say what is wrong.")(check_pool)
+    app.add_typer(group, name="pool", short_help="Look at a pool, check it, make one from another format.")
 
 
 _HELP = """Look at a pool of tasks, or make one from another format.
@@ -78,10 +81,11 @@ def stats(name: PoolName, environments: Annotated[bool, typer.Option("--environm
     sizes = [int(size) for size in opened.offsets[1:] - opened.offsets[:-1]]
     filled = [size for size in sizes if size]
     print(f"tasks         {len(opened)}")
-    print(f"environments  {len(sizes)}, {len(filled)} with a task ({min(filled)} to {max(filled)} tasks each)")
+    span = f"{min(filled)} to {max(filled)} tasks" if min(filled) < max(filled) else counted(max(filled), "task")
+    print(f"environments  {len(sizes)}, {len(filled)} with a task ({span} each)")
     print(f"tools         {sum(len(environment.tools) for environment in opened.environments)}")
     print(f"checks        {sum(len(one.checks) for one in opened.tasks)}")
-    print(f"executable    {sum(bool(environment.source) for environment in opened.environments)} environments have code")
+    print(f"executable    {sum(bool(environment.source) for environment in opened.environments)} of {len(sizes)} environments have code")
     print(f"fingerprint   {opened.fingerprint}")
     if environments:
         width = max(len(environment.key) for environment in opened.environments)
@@ -100,6 +104,11 @@ def show(
         for one in opened.tasks:
             print(f"{one.key}  {one.environment}  {' '.join(one.prompt.split())[:100]}")
         return
+    if task not in opened:
+        keys = [one.key for one in opened.tasks]
+        nearest = difflib.get_close_matches(task, keys, n=1)
+        hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+        raise UnknownTaskError(f"pool {name} has no task {task!r}; {hint}envsched pool show {name} lists its {counted(len(keys), 'task')}")
     chosen = opened.task(task)
     print(f"task         {chosen.key}")
     print(f"environment  {chosen.environment}")
@@ -111,7 +120,7 @@ def show(
 def import_pool(
     format: Annotated[Format, typer.Argument(help="What the file is.")],
     file: Annotated[Path, typer.Argument(help="The file of tasks (envscaler: the folder).")],
-    out: Annotated[Path, typer.Option("--out", help="The JSONL file to write.")],
+    out: Annotated[Path, typer.Option("--out", help="The JSONL file to write.", callback=new_folder_said)],
     answers: Annotated[Path | None, typer.Option("--answers", help="bfcl: the file of possible answers.")] = None,
     tools: Annotated[
         Path | None, typer.Option("--tools", help="bfcl: the folder of function documents. tau-bench: a list of schemas.")
@@ -125,7 +134,8 @@ def import_pool(
     _refuse_options(format, {"--answers": answers, "--tools": tools, "--environment": environment})
     pool = _read(format, file, answers, tools, environment)
     write_jsonl(pool, out)
-    print(f"{out}: {len(pool)} tasks in {len(pool.environments)} environments, fingerprint {pool.fingerprint}")
+    holds = f"{counted(len(pool), 'task')} in {counted(len(pool.environments), 'environment')}"
+    print(f"{out}: {holds}, fingerprint {pool.fingerprint}")
 
 
 def _read(format: Format, file: Path, answers: Path | None, tools: Path | None, environment: str | None):

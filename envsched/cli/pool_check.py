@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from envsched.cli.outputs import new_folder_said
 from envsched.errors import PoolError
 
 CHECK_HELP = """Run every environment and check of a pool once, in sandboxed workers, and report what is wrong.
@@ -26,7 +27,9 @@ Examples:
 
 def check_pool(
     name: Annotated[str, typer.Argument(help="A folder in EnvScaler's format, a JSONL file, or bundled.", metavar="POOL")],
-    json: Annotated[Path | None, typer.Option("--json", help="Write the whole report there.", metavar="FILE")] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", help="Write the whole report there.", metavar="FILE", callback=new_folder_said)
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail too.")] = False,
     require_sandbox: Annotated[bool, typer.Option("--require-sandbox", help="Run nothing unless every wall stands.")] = False,
 ) -> None:

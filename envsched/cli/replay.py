@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from envsched.cli.outputs import new_folder_said
 from envsched.cli.simulate import Picture
+from envsched.wording import counted
 
 
 def register(app: typer.Typer) -> None:
-    app.command("replay", help=_HELP)(replay)
+    app.command("replay", help=_HELP, short_help="Compare schedulers on recorded rollouts.")(replay)
 
 
 _HELP = """Compare schedulers on recorded rollouts: policies from weak to strong stand for a policy in training.
@@ -43,7 +45,7 @@ def replay(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes; the numbers do not depend on it.")] = 1,
     config: Annotated[Path | None, typer.Option("--config", help="A YAML file of settings.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; may be repeated.")] = None,
-    json: Annotated[Path | None, typer.Option("--json", help="Where figures with their intervals go.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", help="Where figures with their intervals go.", callback=new_folder_said)] = None,
     figures: Annotated[Path | None, typer.Option("--figures", help="Folder for pictures, one inside it for each table.")] = None,
     picture: Annotated[Picture, typer.Option("--picture", help="Format of the pictures.")] = Picture.PNG,
 ) -> None:
@@ -76,19 +78,21 @@ def _flat(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print(table: dict[str, Any]) -> None:
-    from envsched.simulate.table import PREDICTION_COLUMNS, REPLAY_COLUMNS, render
+    from envsched.simulate.table import PREDICTION_COLUMNS, REPLAY_COLUMNS, legend, render
 
     about = table["about"]
     print(
-        f"\n{about['recording']}: {about['tasks']} tasks, {about['environments']} environments, {len(about['policies'])} policies of "
-        f"{about['steps_per_policy']} steps, B {about['batch_size']}, G {about['group_size']}, "
-        f"{'quotas' if about['quotas'] else 'no quotas'}; judged by {about['judged_by']}; mean [95% interval]"
+        f"\n{about['recording']}: {counted(about['tasks'], 'task')}, {counted(about['environments'], 'environment')}, "
+        f"{counted(len(about['policies']), 'policy')} of {counted(about['steps_per_policy'], 'step')}, "
+        f"B {about['batch_size']}, G {about['group_size']}, {'quotas' if about['quotas'] else 'no quotas'}; "
+        f"judged by {about['judged_by']}; {legend(table['figures'])}"
     )
     print(render(table["figures"], REPLAY_COLUMNS))
     for question in ("unobserved", "observed") if table.get("prediction") else ():
         ceiling = f"; the noise allows {about['ceiling']:.2f}" if about["ceiling"] is not None else ""
-        print(f"\n{about['recording']}: predicted variance of {question} tasks, Spearman's rho{ceiling}; mean [95% interval]")
-        print(render({name: found[question] for name, found in table["prediction"].items()}, PREDICTION_COLUMNS))
+        figures = {name: found[question] for name, found in table["prediction"].items()}
+        print(f"\n{about['recording']}: predicted variance of {question} tasks, Spearman's rho{ceiling}; {legend(figures)}")
+        print(render(figures, PREDICTION_COLUMNS))
 
 
 def _draw(tables: Sequence[dict[str, Any]], folder: Path, picture: Picture) -> None:

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from envsched.cli.cache import DEFAULT_CACHE, cache_folder
+from envsched.cli.outputs import new_folder_said
 from envsched.errors import ConfigError, RecordError, UnknownTaskError
+from envsched.wording import counted
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +39,7 @@ Examples:
 def select(
     pool: Annotated[str, typer.Option("--pool", help="A folder in EnvScaler's format, a .jsonl file, bundled, or synthetic:MxT.")],
     step: Annotated[int, typer.Option("--step", min=0, help="The step to choose for.")],
-    out: Annotated[str, typer.Option("--out", help="Where the manifest goes; - is standard output.")],
+    out: Annotated[str, typer.Option("--out", help="Where the manifest goes; - is standard output.", callback=new_folder_said)],
     history: Annotated[Path | None, typer.Option("--history", help="Rollout records, one JSON object a line; none at step 0.")] = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", help="Tasks per step; overrides the config.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="A YAML file of settings.")] = None,
@@ -83,8 +85,8 @@ def select(
         write_manifest(out, manifest)
     for relaxation in batch.relaxed:
         _say(f"relaxed {relaxation.quota}: {relaxation.reason}")
-    environments = len({pick.environment for pick in batch.picks})
-    _say(f"step {step}: {len(batch.picks)} tasks in {environments} environments" + ("" if out == "-" else f", written to {out}"))
+    environments = counted(len({pick.environment for pick in batch.picks}), "environment")
+    _say(f"step {step}: {counted(len(batch.picks), 'task')} in {environments}" + ("" if out == "-" else f", written to {out}"))
 
 
 def _refuse_overwriting(out: str, **inputs: str | Path | None) -> None:
@@ -98,7 +100,7 @@ def _observe(chooser, history: Path | None, step: int, previous_pools: Sequence[
 
     records = _records(history, step)
     try:
-        load_past(chooser, records, previous_pools, selected)
+        load_past(chooser, records, previous_pools, selected, step)
     except (RecordError, UnknownTaskError) as error:
         raise type(error)(
             f"history file {history}: {error}; mend or remove its line, or name the pool it was made with: --previous-pool"

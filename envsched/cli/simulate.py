@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from envsched.cli.outputs import new_folder_said
+from envsched.wording import counted
+
 
 class Picture(StrEnum):
     """Formats of pictures."""
@@ -15,7 +18,7 @@ class Picture(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    app.command("simulate", help=_HELP)(simulate)
+    app.command("simulate", help=_HELP, short_help="Compare schedulers on synthetic learners.")(simulate)
 
 
 _HELP = """Compare schedulers on synthetic learners that are calibrated to the published Random row.
@@ -45,7 +48,7 @@ def simulate(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes; the numbers do not depend on it.")] = 1,
     config: Annotated[Path | None, typer.Option("--config", help="A YAML file of settings.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; may be repeated.")] = None,
-    json: Annotated[Path | None, typer.Option("--json", help="Where figures with their intervals go.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", help="Where figures with their intervals go.", callback=new_folder_said)] = None,
     figures: Annotated[Path | None, typer.Option("--figures", help="Folder for pictures.")] = None,
     picture: Annotated[Picture, typer.Option("--picture", help="Format of the pictures.")] = Picture.PNG,
 ) -> None:
@@ -54,7 +57,7 @@ def simulate(
     from envsched.simulate.court import by_first_batch, differences, hold_court, journal_of, tabulate
     from envsched.simulate.line_up import parse_line_up
     from envsched.simulate.runs import Setting
-    from envsched.simulate.table import COURT_COLUMNS, render
+    from envsched.simulate.table import COURT_COLUMNS, legend, render
 
     names = parse_line_up(schedulers)
     resolved = load_config(config, settings or ()).scheduler
@@ -62,7 +65,7 @@ def simulate(
     journal = journal_of(json)
     results = hold_court(names, worlds, resolved, workers, journal)
     table = tabulate(results)
-    print(f"{runs} worlds, {steps} steps, {learner} learner, structure x {strength:g}; mean [95% interval]")
+    print(f"{counted(runs, 'world')}, {counted(steps, 'step')}, {learner} learner, structure x {strength:g}; {legend(table)}")
     print(render(table, COURT_COLUMNS))
     if json is not None:
         setting = {"learner": learner, "steps": steps, "runs": runs, "strength": strength, "environments": environments, "tasks": tasks}

@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from envsched.cli.cache import DEFAULT_CACHE, cache_folder
+from envsched.cli.outputs import new_folder_said
 from envsched.errors import ConfigError
+from envsched.wording import counted
 
 CHECKS_FOR_PROCESSES = 10_000  # about two seconds of one core
 
 PoolName = Annotated[str, typer.Option("--pool", help="A folder in EnvScaler's format, a JSONL file, bundled, or synthetic:MxT.")]
-OutFile = Annotated[Path, typer.Option("--out", help="JSON lines, one a task, in the order of the pool.")]
+OutFile = Annotated[Path, typer.Option("--out", help="JSON lines, one a task, in the order of the pool.", callback=new_folder_said)]
 RunChecks = Annotated[
     bool,
     typer.Option("--run-checks", help="Run every task's checks on its start state, in worker processes, and note the share that pass."),
@@ -22,11 +24,11 @@ RunChecks = Annotated[
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
-    group.command("static", help=_STATIC_HELP)(static)
-    group.command("llm", help=_LLM_HELP)(llm)
+    group.command("static", help=_STATIC_HELP, short_help="Topologies from code, schemas and checks alone.")(static)
+    group.command("llm", help=_LLM_HELP, short_help="Topologies by a model behind an endpoint.")(llm)
     group.command("show", help=_SHOW_HELP)(show)
-    group.command("tools", help=_TOOLS_HELP)(tools)
-    app.add_typer(group, name="topology")
+    group.command("tools", help=_TOOLS_HELP, short_help="What is read of an environment's tools.")(tools)
+    app.add_typer(group, name="topology", short_help="Write how every task is worked and rewarded.")
 
 
 _HELP = """Write how every task is worked and rewarded, without a word of its domain: what neighbours in other environments are found by.
@@ -204,16 +206,16 @@ def _say_estimate(estimate, price: tuple[float, float] | None, max_requests: int
     total = 0.0 if price is None else (estimate.input_tokens * price[0] + estimate.output_tokens * price[1]) / 1e6
     cost = "" if price is None else f", about {total:.2f} at the prices given"
     _say(
-        f"estimate: {estimate.tasks} tasks to ask ({estimate.cached} answered before), about {estimate.input_tokens:,} tokens in and "
-        f"{estimate.output_tokens:,} out{cost}; cap: {max_requests or 'no'} requests, {max_tokens or 'no'} tokens"
+        f"estimate: {counted(estimate.tasks, 'task')} to ask ({estimate.cached} answered before), about {estimate.input_tokens:,} tokens "
+        f"in and {estimate.output_tokens:,} out{cost}; cap: {max_requests or 'no'} requests, {max_tokens or 'no'} tokens"
     )
 
 
 def _say_report(report) -> None:
     usage = report.usage
     _say(
-        f"{report.asked} tasks answered now, {report.cached} before; {usage.requests} requests, {usage.input_tokens:,} tokens in, "
-        f"{usage.output_tokens:,} out"
+        f"{counted(report.asked, 'task')} answered now, {report.cached} before; {counted(usage.requests, 'request')}, "
+        f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
     )
     for key, reason in report.failures.items():
         _say(f"fallback {key}: {reason}")
@@ -223,7 +225,7 @@ def _summarise(topologies, out: Path) -> None:
     sources = [topology.source for topology in topologies.values()]
     counts = ", ".join(f"{sources.count(source)} {source}" for source in ("static", "llm", "fallback") if source in sources)
     unread = sum(bool(topology.unread) for topology in topologies.values())
-    _say(f"{out}: {len(topologies)} topologies ({counts}), {unread} with a part that could not be read")
+    _say(f"{out}: {counted(len(topologies), 'topology')} ({counts}), {unread} with a part that could not be read")
 
 
 def _say(text: str) -> None:

@@ -24,12 +24,16 @@ def local_policy(folder: Path | str, max_new_tokens: int, thinking: bool) -> Tok
     Raises:
         ConfigError: the folder holds no policy, or its chat template is missing.
     """
+    if not Path(folder).is_dir():  # transformers would take it for a name on the Hub
+        raise ConfigError(f"--model-path {folder}: no such folder; give one that save_pretrained wrote")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto").to(device).eval()
     except (OSError, ValueError) as error:
-        raise ConfigError(f"--model-path {folder}: {str(error).splitlines()[0]}; give a folder that save_pretrained wrote") from None
+        raise ConfigError(
+            f"--model-path {folder}: {str(error).splitlines()[0].rstrip('.')}; give a folder that save_pretrained wrote"
+        ) from None
     if tokenizer.chat_template is None:
         raise ConfigError(f"--model-path {folder}: the tokenizer has no chat template; give the folder of a chat model")
 

@@ -59,7 +59,7 @@ def validation_of(config: TrainConfig) -> Iterator[BfclValidation | None]:
     if not has_bfcl(Path(config.eval_data)):
         if os.environ.get("RANK", "0") == "0":
             print(
-                f"no scores on BFCL: {config.eval_data} has not its files (python scripts/prepare_data.py --from-package bfcl-eval); "
+                f"no scores on BFCL: its files are not in {config.eval_data} (python scripts/prepare_data.py --from-package bfcl-eval); "
                 "--eval-every 0 leaves them out",
                 flush=True,
             )

@@ -58,7 +58,7 @@ def check_reward(reward: Any, status: Status, where: str, low: float = -math.inf
     if reward is None:
         if status.is_missing:
             return None
-        raise RecordError(f"{where}: the reward is None but the status is {status.value!r}; only {_MISSING} may come without a reward")
+        raise RecordError(f"{where}: no reward came but the status is {status.value!r}; only {_MISSING} may come without a reward")
     # Nearly all rewards are floats, and asking an abstract class about each of them is slow.
     if type(reward) is not float and (isinstance(reward, bool) or not isinstance(reward, Real)):
         raise RecordError(f"{where}: a reward must be a number, came {type(reward).__name__} {reward!r}")
@@ -67,7 +67,9 @@ def check_reward(reward: Any, status: Status, where: str, low: float = -math.inf
     except OverflowError:  # a whole number beyond 1e308
         value = math.inf
     if not math.isfinite(value):
-        raise RecordError(f"{where}: a reward must be finite, came {value}; give None and one of {_MISSING} if the rollout failed")
+        raise RecordError(
+            f"{where}: a reward must be finite, came {value}; give no reward (null) and one of {_MISSING} if the rollout failed"
+        )
     if not low - ROUNDING <= value <= high + ROUNDING:
         raise RecordError(
             f"{where}: the reward must lie in [{low:g}, {high:g}], came {value!r}; rescale it, or set reward_low and reward_high"

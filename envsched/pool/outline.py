@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from envsched.files import canonical_json, digest
+from envsched.wording import counted
 
 _NAMED = 5  # keys spelled out in words
 
@@ -92,8 +93,8 @@ class PoolChange:
         return cls(content["step"], str(content["before"]), str(content["after"]), **{name: tuple(v) for name, v in lists.items()})
 
     def __str__(self) -> str:
-        parts = [f"{len(keys)} tasks {word}: {_some(keys)}" for word, keys in self._tasks() if keys]
-        parts += [f"{len(keys)} environments {word}: {_some(keys)}" for word, keys in self._environments() if keys]
+        parts = [f"{counted(len(keys), 'task')} {word}: {_some(keys)}" for word, keys in self._tasks() if keys]
+        parts += [f"{counted(len(keys), 'environment')} {word}: {_some(keys)}" for word, keys in self._environments() if keys]
         return "; ".join(parts) or "nothing differs"
 
     def _tasks(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

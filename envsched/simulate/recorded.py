@@ -16,6 +16,7 @@ from envsched.errors import RecordError
 from envsched.files import parse_json
 from envsched.pool import Pool
 from envsched.types import Environment, Task
+from envsched.wording import counted
 
 MIN_COVERAGE = 0.8  # a policy that was tried on fewer of the tasks is left out
 MAX_GROUP = 8
@@ -103,7 +104,8 @@ def _recording(name: str, policies: Sequence[str], rows: _Rows, pool: Pool | Non
     shared = sorted(set.intersection(*(_usable(rows.rewards[policy]) for policy in policies))) if policies else []
     if len(shared) < 2:
         raise RecordError(
-            f"{name}: {len(shared)} tasks have two or more rewards under each of {len(policies)} policies; give more rollouts"
+            f"{name}: {counted(len(shared), 'task')} with two or more rewards under each of {len(policies)} policies, at least 2 needed; "
+            "give more rollouts"
         )
     kept = Pool(*_from_lines(shared, rows) if pool is None else _from_pool(shared, pool, name))
     cells = tuple(tuple(rows.rewards[policy][task.key] for task in kept.tasks) for policy in policies)
@@ -141,7 +143,8 @@ def _lines(path: Path) -> Iterable[dict[str, Any]]:
                     )
                 yield row
     except (OSError, EOFError, zlib.error) as error:
-        raise RecordError(f"rollouts file {path}: {error}; give JSON lines, plain or gzip") from None
+        why = getattr(error, "strerror", None) or error
+        raise RecordError(f"rollouts file {path}: {why}; give JSON lines, plain or gzip") from None
     except RecordError:
         raise
     except ValueError as error:

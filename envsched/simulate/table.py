@@ -45,6 +45,12 @@ def render(table: Mapping[str, Mapping[str, Interval]], columns: Sequence[tuple[
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
+def legend(table: Mapping[str, Mapping[str, Interval]]) -> str:
+    """What the cells of ``render`` hold: one run alone has no interval."""
+    some = any(interval["low"] is not None for figures in table.values() for interval in figures.values())
+    return "mean [95% interval]" if some else "one run, so no interval"
+
+
 def _cell(interval: Interval | None, style: str) -> str:
     if interval is None or interval["mean"] is None:
         return "-"

@@ -4,13 +4,14 @@ import logging
 import os
 from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from transformers import AutoTokenizer, PrinterCallback
 from trl import GRPOConfig
 
 from envsched.config import Config
-from envsched.errors import StateError
+from envsched.errors import ConfigError, StateError
 from envsched.files import canonical_json, digest
 from envsched.history import read_records
 from envsched.pool import Pool
@@ -58,7 +59,8 @@ def train(
         validation: scores the policy on other tasks every so many steps.
 
     Raises:
-        ConfigError: a used directory without ``resume``, settings other than those of the run to resume, sizes that don't divide.
+        ConfigError: a used directory without ``resume``, settings other than those of the run to resume, sizes that don't divide,
+            no such policy.
         PoolError: an environment has no code, so no rollout could start there.
         StateError: the ranks disagree, or files of the run to resume are missing or altered.
     """
@@ -68,18 +70,28 @@ def train(
     geometry = geometry_of(config, world_size)
     refuse_impossible(config, world_size, sharding_of(os.environ))
     args = grpo_arguments(config, geometry, run.checkpoints, run.folder / "logs")
+    tokenizer = _tokenizer_of(config.train.model)
     first_step, checkpoint = from_rank_0(lambda: _open(run, config, pool, resume, accept_pool_change))
     if args.process_index == 0:
         run.metrics_file.parent.mkdir(parents=True, exist_ok=True)  # trackers look for it before the first line
         _say_start(args, run, first_step)
     rounds = _rounds(config, pool, run, scheduler, first_step, checkpoint) if args.process_index == 0 else None
     if first_step < config.train.max_steps:
-        _train_steps(config, args, pool, run, rounds, reward, validation, checkpoint)
+        _train_steps(config, args, tokenizer, pool, run, rounds, reward, validation, checkpoint)
     if rounds is not None:
         Console().print(summary_table(run.metrics_file))
         assert rounds.table is not None
         Console().print(rounds.table.render())
         print(f"run: {run.folder}")
+
+
+def _tokenizer_of(model: str) -> Any:
+    """The policy's tokenizer; loaded before the run directory is taken, so that a slip in the name leaves nothing behind."""
+    try:
+        return AutoTokenizer.from_pretrained(model, padding_side="left")
+    except (OSError, ValueError) as error:
+        why = str(error).splitlines()[0].rstrip(".") if Path(model).is_dir() else "no such folder, and no model of that name from the Hub"
+        raise ConfigError(f"--model-path {model}: {why}; give a folder that save_pretrained wrote") from None
 
 
 def _open(run: RunDirectory, config: Config, pool: Pool, resume: bool, accept_pool_change: bool) -> tuple[int, Path | None]:
@@ -132,6 +144,7 @@ def _rounds(config: Config, pool: Pool, run: RunDirectory, scheduler: Scheduler 
 def _train_steps(
     config: Config,
     args: GRPOConfig,
+    tokenizer: Any,
     pool: Pool,
     run: RunDirectory,
     rounds: Rounds | None,
@@ -156,7 +169,7 @@ def _train_steps(
             validation=validation,
             validation_tokens=t.eval_tokens,
             fingerprint=digest(canonical_json(config.model_dump(mode="json"))),
-            processing_class=AutoTokenizer.from_pretrained(t.model, padding_side="left"),
+            processing_class=tokenizer,
             callbacks=[RunLog(run.metrics_file, t.max_steps)] if rounds else [],
         )
         trainer.remove_callback(PrinterCallback)

@@ -27,6 +27,15 @@ def test_help_of_every_command_shows_examples(capsys, command):
     assert f"envsched {command} " in out.split("Examples:")[1]
 
 
+@pytest.mark.parametrize("words", [(), ("pool",), ("topology",), ("graph",)])
+def test_a_command_alone_shows_what_it_can_be_followed_by(capsys, words):
+    status, out, err = run_command(capsys, *words)
+    commands = (out + err).partition("Commands:\n")[2].splitlines()
+    assert status == 2
+    assert len(commands) >= 2
+    assert not [line for line in commands if line.endswith("...")]
+
+
 def test_version_and_module_entry():
     made = subprocess.run([sys.executable, "-m", "envsched", "--version"], capture_output=True, text=True, check=True)
     assert made.stdout.strip() == envsched.__version__

@@ -12,7 +12,7 @@ def test_stats_count_what_a_pool_holds(capsys, tmp_path):
     status, out, _ = run_command(capsys, "pool", "stats", folder, "--environments")
     assert status == 0
     assert "tasks         12\n" in out
-    assert "environments  3, 3 with a task (4 to 4 tasks each)" in out
+    assert "environments  3, 3 with a task (4 tasks each)" in out
     assert "checks        12" in out
     assert open_pool(folder).fingerprint in out
     assert "env_2     4 tasks    1 tools  Shelf 2" in out
@@ -35,7 +35,8 @@ def test_show_lists_tasks_or_shows_one(capsys, tmp_path):
         (("stats", "nowhere"), "error: pool nowhere: no such file or folder"),
         (("stats", "synthetic:5"), "expected synthetic:MxT"),
         (("stats", "synthetic:0x3"), "expected"),
-        (("show", "bundled", "--task", "none"), "task 'none' is not in this pool"),
+        (("show", "bundled", "--task", "none"), "error: pool bundled has no task 'none'; envsched pool show bundled lists its 321 tasks"),
+        (("show", "bundled", "--task", "library-1"), "pool bundled has no task 'library-1'; did you mean 'library-"),
         (("import", "bfcl", "nowhere.json", "--out", "x.jsonl"), "error: nowhere.json: No such file"),
         (("import", "bfcl", "nowhere.json", "--out", "x.json"), "expected a name that ends in .jsonl"),
         (("import", "bfcl", "x", "--out", "x.jsonl", "--environment", "e"), "does not take --environment; it takes --answers, --tools"),
@@ -60,7 +61,7 @@ def test_import_writes_a_pool_that_opens_by_its_name(capsys, tmp_path):
     status, _, _ = run_command(capsys, "pool", "import", "tau-bench", tasks, "--environment", "here", "--out", out)
     assert status == 0
     status, said, _ = run_command(capsys, "pool", "stats", out)
-    assert "executable    0 environments have code" in said
+    assert "executable    0 of 1 environments have code" in said
 
 
 def test_pools_by_name():

@@ -140,7 +140,7 @@ def write_line(path, **fields):
     ("fields", "says"),
     [
         ({"rewards": [float("nan"), 1]}, r"step 0.*finite"),
-        ({"rewards": [None, 1]}, r"None"),
+        ({"rewards": [None, 1]}, r"rollout 0: no reward came but the status is 'ok'; only infra_error"),
         ({"rewards": [1.5, 1]}, r"1\.5"),
         ({"rewards": [{"total": 1}, 1]}, r"dict"),
         ({"task": "no-such"}, r"task 'no-such' is not in this pool"),
@@ -315,6 +315,27 @@ def test_batches_whose_records_are_out_hold_leases(select, tmp_path):
     _, second, _ = select(1, "--history", history, "--selected", tmp_path / "manifest_0.json")
     assert set(second.batch.masked) == set(first.batch.tasks[5:])
     assert not set(second.batch.tasks) & set(first.batch.tasks[5:])
+
+
+def test_a_batch_of_the_same_or_a_later_step_is_refused_as_selected(select, tmp_path):
+    assert select(0)[0] == 0
+    manifest = tmp_path / "manifest_0.json"
+    kept = manifest.rename(tmp_path / "kept.json")
+    status, _, err = select(0, "--selected", kept)
+    assert status == 2
+    assert f"error: --selected {kept} is a batch of step 0, and --step is 0: only batches of earlier steps keep their tasks out" in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_that_is_made_for_the_manifest_is_said(capsys, pool, tmp_path):
+    out = tmp_path / "new" / "m.json"
+    words = ("select", "--pool", pool, "--step", 0, "--batch-size", 1, "--scheduler", "random", "--out", out)
+    _, _, err = run_command(capsys, *words)
+    assert err.splitlines() == [
+        f"note: the folder {out.parent} is made for m.json",
+        f"step 0: 1 task in 1 environment, written to {out}",
+    ]
+    assert "note" not in run_command(capsys, *words)[2]
 
 
 def test_a_pool_that_changed_is_told_by_the_one_before(select, pool, tmp_path):

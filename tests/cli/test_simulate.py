@@ -33,6 +33,13 @@ def test_the_same_command_gives_the_same_file(capsys, tmp_path):
     assert outs[0].read_bytes() == outs[1].read_bytes()
 
 
+def test_one_world_is_said_to_have_no_interval(capsys):
+    small = ("--steps", "1", "--runs", "1", "--environments", "12", "--tasks", "5", "--set", "batch_size=8")
+    _, printed, _ = run_command(capsys, "simulate", "--schedulers", "plr", *small)
+    assert printed.startswith("1 world, 1 step, slow learner, structure x 1; one run, so no interval\n")
+    assert "[" not in printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -66,8 +73,19 @@ def test_replay_prints_its_tables_and_draws(capsys, tmp_path):
     assert "rollouts_quotas/prediction.svg" in drawn
 
 
+def test_replay_says_what_is_wrong_with_a_file(capsys, tmp_path):
+    for name, says in (("nowhere.jsonl", "No such file or directory; give JSON lines"), ("bad.jsonl.gz", "Not a gzipped file")):
+        rollouts = tmp_path / name
+        if name.endswith(".gz"):
+            rollouts.write_text("plain")
+        status, _, error = run_command(capsys, "replay", "--rollouts", rollouts, "--schedulers", "envsched")
+        assert status == 2
+        assert error.startswith(f"error: rollouts file {rollouts}: {says}")
+        assert "Errno" not in error
+
+
 def test_replay_refuses_what_it_does_not_know(capsys, tmp_path):
     rollouts = write(tmp_path / "rollouts.jsonl", [row("a1", "p", [0, 1])])
     status, _, error = run_command(capsys, "replay", "--rollouts", rollouts, "--schedulers", "leeps")
     assert status == 2
-    assert "unknown scheduler 'leeps' Known: envsched, paper" in error.replace("\n", " ")
+    assert "unknown scheduler 'leeps'; known: envsched, paper" in error.replace("\n", " ")

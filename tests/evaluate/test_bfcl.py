@@ -11,6 +11,7 @@ from envsched.cli import build_app
 from envsched.errors import PoolError, StateError
 from envsched.evaluate.bfcl import BfclSuite, has_bfcl, logarithm
 from envsched.evaluate.scores import Journal, mean_accuracy, scores_of
+from tests.cli.commands import run_command
 from tests.evaluate.playing import message, play, without_last
 from tests.evaluate.small import SUBSETS, write_small
 
@@ -137,6 +138,13 @@ def test_a_journal_goes_on_and_refuses_another_subject(tmp_path, suite):
     assert len(Journal(file, {"policy": "a"}).verdicts) == 2
     with pytest.raises(StateError, match="policy was 'a', now 'b'"):
         Journal(file, {"policy": "b"})
+
+
+def test_a_folder_that_is_not_there_is_named_without_asking_a_hub(capsys, tmp_path, folder):
+    words = ["evaluate", "--data", folder, "--model-path", tmp_path / "nofolder", "--out", tmp_path / "r.json"]
+    status, _, err = run_command(capsys, *words)
+    assert status == 2
+    assert err == f"error: --model-path {tmp_path}/nofolder: no such folder; give one that save_pretrained wrote\n"
 
 
 def test_the_command_scores_a_local_policy(tmp_path, folder, random_policy):

@@ -66,7 +66,7 @@ def test_rewards_that_agree_up_to_rounding_have_variance_zero():
         (-math.inf, "-inf"),
         (1.5, "1.5"),
         (-0.1, "-0.1"),
-        (None, "None"),
+        (None, "no reward came"),
         ({"score": 1}, "dict {'score': 1}"),
         ([1.0], "list [1.0]"),
         ("1.0", "str '1.0'"),

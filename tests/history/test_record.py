@@ -56,7 +56,7 @@ def test_all_fields_and_unknown_ones_are_kept():
         ({"rewards": "11"}, "rewards must be a list"),
         ({"rewards": []}, "0 rewards and 0 statuses"),
         ({"rewards": [0.5, float("nan")]}, "rollout 1: a reward must be finite, came nan"),
-        ({"rewards": [0.5, None]}, "rollout 1: the reward is None but the status is 'ok'"),
+        ({"rewards": [0.5, None]}, "rollout 1: no reward came but the status is 'ok'"),
         ({"rewards": [{"r": 1}, 0.5]}, "rollout 0: a reward must be a number, came dict"),
         ({"rewards": [True, 0.5]}, "came bool True"),
         ({"rewards": ["1", 0.5]}, "came str '1'"),

@@ -148,7 +148,7 @@ def test_the_manifest_says_what_changed_at_the_step_where_it_did(tmp_path):
     assert (said["before"], said["after"]) == (old.pool.fingerprint, pool.fingerprint)
     assert read_manifest(tmp_path / "4.json").pool_change is None
     assert "changes" in read_manifest(tmp_path / "4.json").digests
-    assert str(change) == ("2 tasks added: 'e2-n0', 'e9-t0'; 1 tasks removed: 'e0-t0'; 1 tasks edited: 'e1-t1'; 1 environments added: 'e9'")
+    assert str(change) == ("2 tasks added: 'e2-n0', 'e9-t0'; 1 task removed: 'e0-t0'; 1 task edited: 'e1-t1'; 1 environment added: 'e9'")
 
 
 def test_an_environment_whose_code_changed_makes_all_its_tasks_new_ones():

@@ -168,13 +168,13 @@ def test_a_body_that_stays_short_is_kept_for_the_next_run_and_never_taken_for_wh
     with mirror() as server:
         manifest(tmp_path, server.url)
         server.cut_after, server.cuts_left = 20_000, 3
-        assert run(tmp_path) == 1
+        assert run(tmp_path) == 2
         message = capsys.readouterr().err
         assert "the body ended after 60000 of" in message
         assert "60000 bytes are kept, run again to go on" in message
         folder = tmp_path / "data" / "downloads" / "github"
         assert [path.name for path in folder.iterdir()] == ["tasks.json.part"]
-        assert run(tmp_path, "--check") == 1
+        assert run(tmp_path, "--check") == 2
         assert "tasks.json: missing; run scripts/prepare_data.py without --check" in capsys.readouterr().err
         assert run(tmp_path) == 0
         assert ("/mirror/deep/tasks.json", "bytes=60000-") in server.asked
@@ -201,7 +201,7 @@ def test_a_missing_file_names_url_and_remedy(tmp_path, capsys):
     with mirror() as server:
         manifest(tmp_path, server.url)
         del server.contents["deep/environments.json"]
-        assert run(tmp_path) == 1
+        assert run(tmp_path) == 2
         message = capsys.readouterr().err
         assert f"{server.url}/deep/environments.json: HTTP status 404" in message
         assert "--base-url or give --source-dir" in message
@@ -214,7 +214,7 @@ def test_a_wrong_digest_is_dropped_and_named(tmp_path, capsys, role):
         manifest(tmp_path, server.url)
         path = next(path for path in CONTENTS if Path(path).stem == role)
         server.contents[path] = CONTENTS[path].replace(b"t", b"T").replace(b"b", b"B")
-        assert run(tmp_path) == 1
+        assert run(tmp_path) == 2
         message = capsys.readouterr().err
         assert ("git blob" if role == "bfcl" else "SHA-256") in message
         assert "it was dropped" in message
@@ -226,7 +226,7 @@ def test_a_wrong_digest_is_dropped_and_named(tmp_path, capsys, role):
 def test_a_wrong_size_is_named(tmp_path, capsys):
     with mirror() as server:
         manifest(tmp_path, server.url, tasks={"size": 5})
-        assert run(tmp_path) == 1
+        assert run(tmp_path) == 2
     assert f"size {len(CONTENTS['deep/tasks.json'])}, expected 5" in capsys.readouterr().err
 
 
@@ -235,17 +235,17 @@ def test_an_unreachable_network_is_named(tmp_path, capsys):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     manifest(tmp_path)
-    assert run(tmp_path, "--base-url", f"http://127.0.0.1:{port}") == 1
+    assert run(tmp_path, "--base-url", f"http://127.0.0.1:{port}") == 2
     message = capsys.readouterr().err
     assert "Connection refused" in message
     assert "give --base-url or --source-dir" in message
-    assert run(tmp_path, "--base-url", "not a url") == 1
+    assert run(tmp_path, "--base-url", "not a url") == 2
     assert "no URL; give --base-url as http(s)://host/path" in capsys.readouterr().err
 
 
 def test_a_folder_without_the_files_is_named(tmp_path, capsys):
     manifest(tmp_path)
-    assert run(tmp_path, "--source-dir", tmp_path) == 1
+    assert run(tmp_path, "--source-dir", tmp_path) == 2
     assert "neither deep/tasks.json nor tasks.json is there" in capsys.readouterr().err
 
 
@@ -258,7 +258,7 @@ def test_a_read_only_folder_is_named(capsys):
         try:
             if user == 0:
                 os.seteuid(65534)  # the superuser may write everywhere
-            assert run(folder) == 1
+            assert run(folder) == 2
         finally:
             if user == 0:
                 os.seteuid(0)
@@ -279,7 +279,7 @@ def test_a_changed_download_or_pool_fails_the_check(tmp_path, capsys):
     ):
         whole = path.read_bytes()
         path.write_bytes(b"[]")
-        assert run(tmp_path, "--check") == 1
+        assert run(tmp_path, "--check") == 2
         assert re.search(words, capsys.readouterr().err)
         path.write_bytes(whole)
     assert run(tmp_path, "--check") == 0
@@ -294,17 +294,17 @@ def test_topologies_must_cover_exactly_the_pool(tmp_path, capsys):
     file = tmp_path / "data" / "envscaler" / "topologies.jsonl"
     write_topologies(file, topologies)
     assert run(tmp_path, "--check") == 0
-    assert "400 topologies cover the pool" in capsys.readouterr().out
+    assert "covers the pool, 400 topologies" in capsys.readouterr().out
     write_topologies(file, {key: topology for key, topology in topologies.items() if key != "t7"})
-    assert run(tmp_path, "--check") == 1
+    assert run(tmp_path, "--check") == 2
     assert "1 missing (first: 't7')" in capsys.readouterr().err
 
 
 def test_a_manifest_that_can_not_be_used_is_named(tmp_path, capsys):
-    assert run(tmp_path) == 1
+    assert run(tmp_path) == 2
     assert "manifest.json: No such file" in capsys.readouterr().err
     (tmp_path / "manifest.json").write_text("{}")
-    assert run(tmp_path) == 1
+    assert run(tmp_path) == 2
     assert "not usable for origin 'github'" in capsys.readouterr().err
 
 
@@ -370,10 +370,10 @@ def test_files_of_a_package_are_taken_out_of_its_wheel(tmp_path, capsys):
     assert "2 files of data-set 1.0" in capsys.readouterr().out
     assert main([*words, "--check"]) == 0
     (tmp_path / "data/set/deep/two.json").write_text("[1]")
-    assert main([*words, "--check"]) == 1
+    assert main([*words, "--check"]) == 2
     assert "deep/two.json: SHA-256" in capsys.readouterr().err
     wheel.write_bytes(wheel.read_bytes() + b"x")
-    assert main([*words, "--source-dir", str(wheel)]) == 1
+    assert main([*words, "--source-dir", str(wheel)]) == 2
     assert "get the pinned version" in capsys.readouterr().err
-    assert main(["--from-package", "other", "--manifest", str(tmp_path / "manifest.json"), "--out", str(tmp_path)]) == 1
+    assert main(["--from-package", "other", "--manifest", str(tmp_path / "manifest.json"), "--out", str(tmp_path)]) == 2
     assert "known are data-set" in capsys.readouterr().err

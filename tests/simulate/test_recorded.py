@@ -70,7 +70,11 @@ def test_groups_take_each_rollout_of_the_half_once_before_any_twice(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "not JSON lines"), ('{"a": 1}\n', "line 1: expected an object with task_id"), ("", "0 tasks have two or more rewards")],
+    [
+        ("{", "not JSON lines"),
+        ('{"a": 1}\n', "line 1: expected an object with task_id"),
+        ("", "0 tasks with two or more rewards under each of 0 policies, at least 2 needed"),
+    ],
 )
 def test_unusable_files_are_refused(tmp_path, content, message):
     path = tmp_path / "rollouts.jsonl"

@@ -32,11 +32,22 @@ def on_ranks(number, run_dir, flags, **environment):
 def test_prepare_only_writes_a_batch_that_audits_and_loads_no_model(tmp_path, run_flags):
     code, said = train(tmp_path / "run", run_flags, "--prepare-only", "--model-path", "nowhere")
     assert code == 0, said
+    assert said.splitlines() == [f"batch of step 0: 4 tasks, written to {tmp_path}/run/selector/task_manifest.step_0.json"]
     assert len(read_manifest(tmp_path / "run/selector/task_manifest.step_0.json").batch.picks) == 4
     assert audit_run(tmp_path / "run").steps == (0,)
     code, said = train(tmp_path / "run", run_flags, "--prepare-only")
     assert code == 2
     assert "holds a run" in said
+
+
+@pytest.mark.parametrize(("name", "says"), [("nowhere", "no such folder, and no model of that name"), ("tests", "tests: ")])
+def test_a_policy_that_is_not_there_is_one_line_and_takes_no_run_directory(tmp_path, run_flags, name, says):
+    code, said = train(tmp_path / "run", run_flags, "--model-path", name)
+    assert code == 2
+    assert said.splitlines()[-1].startswith(f"error: --model-path {name}: ")
+    assert says in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_batch_that_does_not_divide_is_refused_with_what_does(tmp_path, run_flags):
