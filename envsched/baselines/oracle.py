@@ -8,6 +8,7 @@ import numpy as np
 from envsched.baselines.ranked import Groups, RankedScheduler
 from envsched.config import SchedulerConfig
 from envsched.pool import Pool
+from envsched.select import mix_of
 
 
 class Oracle(RankedScheduler):
@@ -28,8 +29,9 @@ class Oracle(RankedScheduler):
 
 
 class CoverageOracle(Oracle):
-    """The ceiling of the half-and-half rule: ``coverage_share`` of the batch goes to the environments with the fewest exposures
-    decayed with ``half_life``, each to its task of highest true variance; the rest by true variance."""
+    """The ceiling of the half-and-half rule: our coverage lane (``mix_of``: smaller where few batches sweep the pool) goes to the
+    environments with the fewest exposures decayed with ``half_life``, each to its task of highest true variance; the rest by true
+    variance."""
 
     title = "oracle_coverage"
 
@@ -38,7 +40,7 @@ class CoverageOracle(Oracle):
         self.as_of = 0
 
     def priority(self, step: int, rng: np.random.Generator) -> np.ndarray:
-        num = round(self.config.coverage_share * self.config.batch_size)
+        num = round(mix_of(self.config, len(self.pool)).coverage_share * self.config.batch_size)
         best = [
             start + int(np.argmax(self.truth[start:end]))
             for start, end in zip(self.pool.offsets, self.pool.offsets[1:], strict=False)

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 _HELP = """Compare schedulers on synthetic learners that are calibrated to the published Random row.
 
-Every scheduler meets the same worlds (seeds 0 to runs - 1). Random and the oracle are always run: captured share is
+Every scheduler meets the same worlds (seeds from --first-world on). Random and the oracle are always run: captured share is
 (x - random) / (oracle - random) in the same world. A scheduler may carry settings of its own: envsched:half_life=24+num_cross=0.
 An interrupted command goes on where it stood when it is given again.
 
@@ -39,10 +39,12 @@ Examples:
 
 def simulate(
     schedulers: Annotated[str, typer.Option("--schedulers", help="Names, comma-separated; name:setting=value+setting=value.")],
+    first_world: Annotated[int, typer.Option("--first-world", min=0, help="Seed of the first world.")] = 0,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of a run.")] = 200,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Worlds.")] = 20,
     learner: Annotated[str, typer.Option("--learner", help="slow or fast.")] = "slow",
     strength: Annotated[float, typer.Option("--strength", min=0, help="Factor on how far structure predicts variance.")] = 1.0,
+    persistence: Annotated[float, typer.Option("--persistence", min=0.01, help="Factor on how long a task's own traits last.")] = 1.0,
     environments: Annotated[int, typer.Option("--environments", min=1, help="Environments of a world.")] = 51,
     tasks: Annotated[int, typer.Option("--tasks", min=1, help="Tasks of an environment.")] = 50,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes; the numbers do not depend on it.")] = 1,
@@ -61,14 +63,17 @@ def simulate(
 
     names = parse_line_up(schedulers)
     resolved = load_config(config, settings or ()).scheduler
-    worlds = [Setting(learner, seed, steps, strength, environments, tasks) for seed in range(runs)]
+    seeds = range(first_world, first_world + runs)
+    worlds = [Setting(learner, seed, steps, strength, environments, tasks, persistence) for seed in seeds]
     journal = journal_of(json)
     results = hold_court(names, worlds, resolved, workers, journal)
     table = tabulate(results)
-    print(f"{counted(runs, 'world')}, {counted(steps, 'step')}, {learner} learner, structure x {strength:g}; {legend(table)}")
+    changed = f"structure x {strength:g}" + (f", persistence x {persistence:g}" if persistence != 1 else "")
+    print(f"{counted(runs, 'world')}, {counted(steps, 'step')}, {learner} learner, {changed}; {legend(table)}")
     print(render(table, COURT_COLUMNS))
     if json is not None:
-        setting = {"learner": learner, "steps": steps, "runs": runs, "strength": strength, "environments": environments, "tasks": tasks}
+        setting = {"learner": learner, "steps": steps, "runs": runs, "first_world": first_world, "strength": strength}
+        setting |= {"persistence": persistence, "environments": environments, "tasks": tasks}
         write_json(
             json,
             {

@@ -4,7 +4,7 @@ Letters: N tasks, M environments, B batch, G rollouts, T steps.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -32,6 +32,7 @@ class Setting:
     strength: float = 1.0  # of the world's structure
     num_environments: int = 51
     tasks_per_environment: int = 50
+    persistence: float = 1.0  # factor on the correlation time of the tasks' own traits
 
 
 @dataclass
@@ -67,7 +68,8 @@ def make_learner(setting: Setting, kind: Kind) -> tuple[World, Learner]:
     """The world of ``setting`` and a fresh policy in it."""
     traits = kind.traits.scaled(setting.strength)
     world = make_world(setting.seed, traits, setting.num_environments, setting.tasks_per_environment)
-    return world, Learner(world, kind.tempo, seed=setting.seed)
+    tempo = replace(kind.tempo, drift_steps=setting.persistence * kind.tempo.drift_steps)
+    return world, Learner(world, tempo, seed=setting.seed)
 
 
 def world_features(world: World, pool: Pool) -> Features:

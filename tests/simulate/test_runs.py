@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,16 @@ def test_rivals_choose_as_published_and_the_oracle_keeps_the_quotas():
     kept = prepare("dps", pool, CONFIG, 0, world_features(world, pool), quotas_for_all=True)
     assert kept.config.max_per_environment == CONFIG.max_per_environment
     assert type(build_scheduler("adarft", pool, CONFIG)).__name__ == "AdaRFT"
+
+
+def test_persistence_slows_the_drift_of_tasks_and_nothing_else():
+    kind = load_kind("slow")
+    world, learner = make_learner(SETTING, kind)
+    slower_world, slower = make_learner(replace(SETTING, persistence=4), kind)
+    assert np.array_equal(world.own, slower_world.own)
+    assert slower.tempo == replace(learner.tempo, drift_steps=4 * learner.tempo.drift_steps)
+    before = learner.logits
+    for one in (learner, slower):
+        one.train(np.array([0]), np.full((1, 8), 0.5))
+    moved, moved_less = (np.abs(one.logits - before).mean() for one in (learner, slower))
+    assert moved_less == pytest.approx(moved / 2, rel=0.1)  # a quarter of the rate, and the step of a random walk is its root
