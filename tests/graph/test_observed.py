@@ -162,6 +162,16 @@ def test_stale_and_damaged_files_are_refused_by_name(tmp_path):
         ObservedGraph.load(path, features, environment_of)
 
 
+@pytest.mark.parametrize("sizes", [[*SIZES[:-1], SIZES[-1] + 1], [*SIZES[:-1], SIZES[-1] - 1]], ids=["added", "removed"])
+def test_a_graph_saved_before_a_task_was_added_or_removed_is_stale(tmp_path, sizes):
+    before, environment_before = make_world(SIZES)
+    graph = ObservedGraph(before, environment_before)
+    graph.observe([3, 8, 30])
+    graph.save(tmp_path / "graph.npz")
+    with pytest.raises(StateError, match=r"graph\.npz is stale: its features .* build the graph again"):
+        ObservedGraph.load(tmp_path / "graph.npz", *make_world(sizes))
+
+
 def test_digest_follows_features_and_slots():
     features, environment_of = make_world(SIZES)
     other, _ = make_world(SIZES, seed=1)

@@ -208,7 +208,7 @@ def test_a_task_added_and_one_removed_between_two_saves(mode):
     old = EnvScheduler(before, config, 0, build_features(before, encoder))
     run(old, 5, before)
     new = EnvScheduler(after, config, 0, build_features(after, encoder))
-    with pytest.raises(StateError, match=r"1 tasks added: .*; 1 tasks removed: "):
+    with pytest.raises(StateError, match=r"1 task added: .*; 1 task removed: "):
         new.load_state_dict(old.state_dict())
     state, change = carry_over(old.state_dict(), after, 5)
     new.load_state_dict(state)

@@ -53,7 +53,7 @@ def test_tasks_come_from_the_pool_where_one_is_given(tmp_path):
     (recording,) = read_recordings(write(tmp_path / "rollouts.jsonl", rows), pool=pool)
     assert recording.pool.tasks == pool.tasks[:4]
     stranger = write(tmp_path / "other.jsonl", [*rows, row("b9", "weak", [0, 1]), row("b9", "strong", [0, 1])])
-    with pytest.raises(RecordError, match="1 tasks are not in the pool, the first is 'b9'"):
+    with pytest.raises(RecordError, match="not in the pool: 1 task, the first is 'b9'"):
         read_recordings(stranger, pool=pool)
 
 
