@@ -120,7 +120,8 @@ def _from_lines(keys: Sequence[str], rows: _Rows) -> tuple[list[Environment], li
 def _from_pool(keys: Sequence[str], pool: Pool, name: str) -> tuple[list[Environment], list[Task]]:
     absent = [key for key in keys if key not in pool]
     if absent:
-        raise RecordError(f"{name}: not in the pool: {counted(len(absent), 'task')}, the first is {absent[0]!r}; give the pool of these rollouts")
+        outside = counted(len(absent), "task")
+        raise RecordError(f"{name}: not in the pool: {outside}, the first is {absent[0]!r}; give the pool of these rollouts")
     tasks = [pool.task(key) for key in keys]
     return [pool.environment(key) for key in {task.environment for task in tasks}], tasks
 
