@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envsched.errors import ConfigError, MissingExtraError
+from kernels import forecast as native_forecast
 from kernels import native, reference
 
 if TYPE_CHECKING:
@@ -158,6 +159,17 @@ def gather(row: np.ndarray, weight: np.ndarray, stats: np.ndarray) -> np.ndarray
         on_device = (*(values.to(device) for values in lists), torch.from_numpy(stats).to(device))
         return tensor_ops(on_device[0]).gather(*on_device).cpu().numpy()
     return reference.gather(row, weight, stats).astype(np.float32)
+
+
+def forecast(
+    offsets: np.ndarray,
+    within: tuple[np.ndarray, np.ndarray] | None,
+    cross: tuple[np.ndarray, np.ndarray] | None,
+    columns: dict[str, np.ndarray],
+    settings: dict[str, float],
+) -> dict[str, np.ndarray]:
+    """What ``envsched.predict.predictor`` computes, over lists of neighbours; ``kernels.forecast`` says what goes in and out."""
+    return native_forecast.forecast(offsets, within, cross, columns, settings, num_threads())
 
 
 def tensor_ops(tensor: "Tensor") -> ModuleType:

@@ -229,6 +229,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "gather": (None, [p, p, p, i, i, p, t]),
         "scatter": (i, [p, p, p, p, p, i, p, p, p, i]),
         "isotonic": (i, [p, p, p, i, d, p, p]),
+        "forecast": (None, [p, t]),
         "cross_weight": (d, [p]),
         "age": (i, [p, i, p]),
         "settle": (None, [p, p]),
@@ -236,7 +237,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "evaluate": (None, [p, p, p, i, p]),
         "predict": (None, [p, p, t]),
         "slots": (None, [p, p, i, p]),
-        "select": (i, [p, p, p, p, p, p]),
+        "select": (i, [p, p, p, p, p, p, p, p]),
         "greedy": (i, [p, p, p, p, p, p, i, p, p]),
     }
     for name, (result, arguments) in signatures.items():

@@ -5,6 +5,7 @@ Letters: N tasks, M environments, B batch, S visited tasks, V pairs.
 
 import ctypes
 from ctypes import POINTER, byref, c_double, c_int, c_int64, c_uint64, c_void_p
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class State(ctypes.Structure):
         + _fields(c_double, "prior_variance max_variance cross_weight")
         + _fields(c_int64, "paper by_last_visit threads")
         + _fields(c_double, "pool_mass pool_value")
-        + _fields(c_void_p, "exchange")
+        + _fields(c_void_p, "exchange predicted")
     )
 
 
@@ -54,6 +55,8 @@ class Pairs(ctypes.Structure):
         + [("base", c_double), ("cross", c_double * 3)]
         + _fields(c_double, "half_life start full full_cross tolerance max_variance")
         + _fields(c_int64, "calibrates min_distinct paper")
+        + _fields(c_void_p, "knots values")
+        + [("num_knots", c_int64), ("blend", c_double)]
     )
 
 
@@ -68,6 +71,18 @@ class Rules(ctypes.Structure):
         + _fields(c_void_p, "within cross")
         + _fields(c_int64, "within_features cross_features shortlist capacity exhaustive")
         + [("flat", c_double)]
+    )
+
+
+class Closed(ctypes.Structure):
+    """``struct Closed``."""
+
+    _fields_ = (
+        *_fields(c_void_p, "masked shut"),
+        ("num_shut", c_int64),
+        *_fields(c_void_p, "leased since"),
+        ("num_leased", c_int64),
+        ("barred", c_void_p),
     )
 
 
@@ -126,11 +141,36 @@ def slots(state: State, rows: np.ndarray) -> np.ndarray:
     return slot
 
 
-def select(state: State, pairs: Pairs, rules: Rules) -> tuple[int, np.ndarray, np.ndarray, float]:
-    """Outcome (0: done, 1: Python must compose, below 0: a rank failed), rows int64 [B], penalty float64 [B] and gap."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """What ``select`` gives. ``outcome``: 0 done, 1 Python must compose, below 0 a rank failed."""
+
+    outcome: int
+    rows: np.ndarray  # int64 [B]
+    penalty: np.ndarray  # float64 [B]
+    bound_by: np.ndarray  # uint32 [B], bits of the quotas that shut out tasks that ranked before
+    gap: float
+
+
+def select(state: State, pairs: Pairs, rules: Rules, masked: np.ndarray | None, barred: np.ndarray | None, leased: np.ndarray) -> Made:
+    """The batch of the state's step.
+
+    Args:
+        masked: shut out, tasks under a lease too, bool [N]; none: nothing is.
+        barred: kept from the exploitation lane while any other task is open, bool [N].
+        leased: rows under a lease and the steps at which they were picked, int64 [2, n].
+    """
     rows, penalty, gap = np.empty(rules.batch_size, np.int64), np.empty(rules.batch_size), c_double(0)
-    outcome = library().envsched_select(byref(state), byref(pairs), byref(rules), address(rows), address(penalty), byref(gap))
-    return outcome, rows, penalty, gap.value
+    bound_by, leased = np.empty(rules.batch_size, np.uint32), contiguous(leased, np.int64)
+    shut = np.flatnonzero(masked) if masked is not None else leased[0, :0]
+    closed = Closed(
+        masked=None if masked is None else address(masked), shut=address(shut), num_shut=len(shut),
+        leased=address(leased[0]), since=address(leased[1]), num_leased=leased.shape[1], barred=None if barred is None else address(barred),
+    )  # fmt: skip
+    outcome = library().envsched_select(
+        byref(state), byref(pairs), byref(rules), byref(closed), address(rows), address(penalty), address(bound_by), byref(gap)
+    )
+    return Made(outcome, rows, penalty, bound_by, gap.value)
 
 
 def greedy(

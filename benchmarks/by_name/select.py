@@ -45,7 +45,9 @@ def _shape(pool: LargePool, offsets: np.ndarray, vectors: np.ndarray, bound: np.
     best = bound[rows]
 
     def lazy() -> None:
-        made["lazy"], made["products"], made["shortlist"] = state.greedy(pool.evidence.state, pool.rules, rows, best, sizes, ceilings)
+        made["lazy"], made["products"], made["shortlist"] = state.greedy(
+            pool.evidence.state, pool.rules.native, rows, best, sizes, ceilings
+        )
 
     def naive() -> None:
         closeness, count, picks = np.zeros(len(bound), np.float32), np.zeros(len(offsets) - 1, int), []

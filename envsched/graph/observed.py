@@ -83,6 +83,11 @@ class ObservedGraph:
             build_cross(self.features, self.environment_of, self.observed, self.num_cross),
         )
 
+    def lists(self, relation: str) -> tuple[np.ndarray, np.ndarray]:
+        """Sources int64 [N, K] (-1: none) and weights float64 [N, K] of ``within`` or ``cross``, in list order; not to be written."""
+        kept = self._within if relation == "within" else self._cross
+        return kept.source, kept.weight
+
     @property
     def within(self) -> Relation:
         """Edges inside environments."""

@@ -1,17 +1,20 @@
 """Large pools: what neighbours say is kept up to date instead of propagated, and a step costs little more than reading it once."""
 
 from envsched.maintained.carriers import Carrier, Carriers, Stream
+from envsched.maintained.composer import Composer
 from envsched.maintained.follower import Follower
 from envsched.maintained.lists import StaticGraph, StaticLists, build_lists, build_stream
 from envsched.maintained.modes import BUILDERS
-from envsched.maintained.pool import Closed, LargePool, Selection
+from envsched.maintained.pool import LargePool, Selection
 from envsched.maintained.ranks import Ranks, shard_pool
+from envsched.maintained.rules import Closed
 
 __all__ = [
     "BUILDERS",
     "Carrier",
     "Carriers",
     "Closed",
+    "Composer",
     "Follower",
     "LargePool",
     "Ranks",

@@ -10,7 +10,8 @@ from envsched.features import Features
 from envsched.files import digest
 from envsched.history import History
 from envsched.maintained.modes import BUILDERS
-from envsched.maintained.pool import Closed, LargePool, Selection
+from envsched.maintained.pool import LargePool, Selection
+from envsched.maintained.rules import Closed
 from envsched.pool import Pool
 from envsched.types import Batch, Pick
 from kernels import state
@@ -82,5 +83,5 @@ class Follower:
                 "discount": float(discount[i]),
                 "penalty": float(selection.penalty[i]),
             }
-            picks.append(Pick(task.key, task.environment, lane, float(score[i]), named))
+            picks.append(Pick(task.key, task.environment, lane, float(score[i]), named, selection.bound_by[i]))
         return Batch(step, tuple(picks), selection.relaxed, max(0.0, selection.gap))

@@ -4,7 +4,7 @@ Letters: N tasks, M environments, B batch, G rollouts, S visited tasks, u predic
 """
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,29 +16,14 @@ from envsched.graph.similarity import pair_products, products
 from envsched.maintained.carriers import Carriers
 from envsched.maintained.evidence import Evidence
 from envsched.maintained.pairs import Pairs
-from envsched.select import Candidates, Draws, Quotas, Recent, compose, mix_of
+from envsched.maintained.rules import Closed, Rules
+from envsched.select import Candidates, Draws, Quotas, Recent, compose, let_in, mix_of, names_of_bits
 from envsched.types import Lane, Relaxation
-from kernels import native, state
+from kernels import state
 
-_SHORTLIST = 512  # wanted candidates; more while picks can't be certified
 _CAPACITY = 1 << 16  # most candidates looked at
 _EXHAUSTIVE = 1 << 13  # so many are looked at before a tie is left open
 _PARALLEL = 1 << 20  # tasks below which a pass is over before a second thread has started
-NO_ROWS = np.empty(0, dtype=np.int64)
-_FLAT = 0.98  # the calibration is flat where this share of u has the same score
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Closed:
-    """Tasks that a batch may not have, or only when no other is left."""
-
-    leased: np.ndarray = field(default_factory=lambda: NO_ROWS)  # rows [n] whose records are still out, int64
-    since: np.ndarray = field(default_factory=lambda: NO_ROWS)  # the steps [n] at which they were selected
-    masked: np.ndarray | None = None  # shut out by a filter, bool [N]
-    barred: np.ndarray | None = None  # kept from the exploitation lane while any other is open, bool [N]
-
-    def any(self) -> bool:
-        return len(self.leased) > 0 or any(rows is not None and bool(rows.any()) for rows in (self.masked, self.barred))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +37,7 @@ class Selection:
     rows: np.ndarray  # int64 [B]
     lanes: tuple[Lane, ...]
     penalty: np.ndarray  # float64 [B], what likeness to the batch cost
+    bound_by: tuple[tuple[str, ...], ...]  # [B], quotas that shut out tasks that ranked before
     certified: bool
     gap: float
     relaxed: tuple[Relaxation, ...] = ()
@@ -106,8 +92,9 @@ class LargePool:
         self.evidence.state.threads = ops.num_threads() if len(self.evidence.slot_of) >= _PARALLEL else 1
         self._discount_decays = config.estimator == "envsched"  # METHOD 12.4
         self._mix = mix_of(config, int(offsets[-1]))
-        self._num_coverage = round(self._mix.coverage_share * config.batch_size)
-        self.rules = self._lay_out_rules()
+        self.rules = Rules(features, self.evidence.offsets, config, self._mix, capacity=_CAPACITY, exhaustive=_EXHAUSTIVE, seed=seed)
+        num_coverage = self.rules.num_coverage
+        self._lanes = (Lane.COVERAGE,) * num_coverage + (Lane.EXPLOITATION,) * (config.batch_size - num_coverage)
 
     def observe(self, step: int, rows: np.ndarray, rewards: np.ndarray, policy_version: int | None = None) -> None:
         """Take in one step's rollouts.
@@ -133,15 +120,15 @@ class LargePool:
         self._advanced = -1
 
     def select(self, step: int, closed: Closed = Closed()) -> Selection:
-        """Choose the batch of ``step`` from what was observed before it; with any task closed, all are looked at."""
+        """Choose the batch of ``step`` from what was observed before it, without the tasks that are closed."""
         self._advance(step)
-        if closed.any():
+        made = self.rules.select(self.evidence.state, self.pairs.native, closed)
+        self._heed(made.outcome)
+        if made.outcome == state.GENERAL:
             return self._general(step, closed)
-        outcome, rows, penalty, gap = state.select(self.evidence.state, self.pairs.native, self.rules)
-        self._heed(outcome)
-        if outcome == state.GENERAL:
-            return self._general(step)
-        return Selection(rows, self._lanes, penalty, gap <= 0, gap)
+        bound_by = tuple(map(names_of_bits, made.bound_by.tolist()))
+        relaxed = let_in(made.rows[self.rules.num_coverage :], closed.barred)
+        return Selection(made.rows, self._lanes, made.penalty, bound_by, made.gap <= 0, made.gap, relaxed)
 
     def predict(self, step: int) -> np.ndarray:
         """u of every task at ``step``, float64 [N]."""
@@ -158,37 +145,6 @@ class LargePool:
         if step != self._advanced:
             self.evidence.advance(step, self.pairs)
             self._advanced = step
-
-    def _lay_out_rules(self) -> state.Rules:
-        """The settings of a batch as csrc/select.cpp sees them."""
-        c = self.config
-        self._lanes = (Lane.COVERAGE,) * self._num_coverage + (Lane.EXPLOITATION,) * (c.batch_size - self._num_coverage)
-        largest = c.max_per_environment + c.max_per_environment_window + 1  # beyond, quotas decide alone
-        self._size_count = np.bincount(np.minimum(np.diff(self.evidence.offsets), largest))
-        self._vectors = tuple(native.contiguous(vectors, np.float32) for vectors in (self.features.within, self.features.cross))
-        return state.Rules(
-            max_consecutive=c.max_consecutive,
-            max_per_environment_window=c.max_per_environment_window,
-            max_per_environment=c.max_per_environment,
-            window_steps=c.window_steps,
-            batch_size=c.batch_size,
-            num_coverage=self._num_coverage,
-            penalty=c.similarity_penalty,
-            explore=self._mix.coverage_explore,
-            exposure_scale=c.exposure_scale,
-            discount_decays=self._discount_decays,
-            seed=self.seed,
-            size_count=native.address(self._size_count),
-            num_sizes=len(self._size_count),
-            within=native.address(self._vectors[0]),
-            cross=native.address(self._vectors[1]),
-            within_features=self._vectors[0].shape[1],
-            cross_features=self._vectors[1].shape[1],
-            shortlist=_SHORTLIST,
-            capacity=_CAPACITY,
-            exhaustive=_EXHAUSTIVE,
-            flat=_FLAT,
-        )
 
     def discount(self, rows: np.ndarray) -> np.ndarray:
         """c0 / (c0 + exposures) of rows [n], float64 [n]."""
@@ -216,16 +172,15 @@ class LargePool:
         made = compose(candidates, quotas, self._mix, Draws(self.seed, step))
         rows = np.array([choice.row for choice in made.choices], dtype=np.int64)
         penalty = np.array([choice.penalty for choice in made.choices])
-        return Selection(rows, tuple(choice.lane for choice in made.choices), penalty, True, 0.0, made.relaxed)
+        lanes, bound_by = (tuple(getattr(choice, name) for choice in made.choices) for name in ("lane", "bound_by"))
+        return Selection(rows, lanes, penalty, bound_by, True, 0.0, made.relaxed)
 
     def candidates(self, step: int, closed: Closed = Closed()) -> Candidates:
         """What ``envsched.select.compose`` asks about every task, in dense arrays."""
         u = self.predict(step)
         calibration = self.pairs.calibration()
         rows, recent = np.arange(len(u)), self._recent(step)
-        masked = np.zeros(len(u), dtype=bool) if closed.masked is None else closed.masked.copy()
         leased, since = closed.leased, closed.since
-        masked[leased] = True
         first, e = step - self.config.window_steps + 1, np.searchsorted(self.evidence.offsets, leased, side="right") - 1
         np.add.at(recent.window, e[since >= first], 1)
         np.add.at(recent.carried, e[since > first], 1)
@@ -236,7 +191,7 @@ class LargePool:
             discount=self.discount(rows),
             exposures=self.evidence.exposures(rows),
             seen=self.evidence.times_selected(rows) > 0,
-            masked=masked,
+            masked=closed.shut(len(u)),
             recent=recent,
             similarity=self.similarity,
             barred=closed.barred,

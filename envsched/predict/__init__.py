@@ -9,6 +9,7 @@ _HOME_OF = {
     "Calibration": "envsched.predict.calibration",
     "Forecast": "envsched.predict.forecast",
     "HistoryPropagation": "envsched.predict.propagation",
+    "ListedPredictor": "envsched.predict.listed",
     "Prediction": "envsched.predict.predictor",
     "Predictor": "envsched.predict.predictor",
     "build_predictor": "envsched.predict.predictor",

@@ -66,6 +66,14 @@ class Forecast:
         The score is the calibrated prediction over the largest possible variance. The report has plain floats under
         ``calibration/...``; a figure that is not defined yet (a correlation of constants) is absent.
         """
+        prediction, calibration = self.outlook(step)
+        past, k_c = self._pairs(), self._predict(step)[1]
+        numbers = {"calibration/blend": calibration.blend, "calibration/cross_weight": k_c}
+        figures = numbers | report(past.step, past.predicted, past.realised, step, self.config.half_life)
+        return prediction, calibration(prediction.variance) / calibration.max_variance, figures
+
+    def outlook(self, step: int) -> tuple[Prediction, Calibration]:
+        """Prediction for ``step`` from what was known before it, and the map to what comes true."""
         if step < self._frontier or self.history.digest_before(self._frontier) != self._replayed:
             self._start()
         steps = self.history.visits.before(step).step
@@ -73,12 +81,7 @@ class Forecast:
             self._replay(int(past))
         self._frontier, self._replayed = step, self.history.digest_before(step)
 
-        prediction, k_c = self._predict(step)
-        calibration = self._calibration(step)
-        score = calibration(prediction.variance) / self.predictor.max_variance
-        past = self._pairs()
-        numbers = {"calibration/blend": calibration.blend, "calibration/cross_weight": k_c}
-        return prediction, score, numbers | report(past.step, past.predicted, past.realised, step, self.config.half_life)
+        return self._predict(step)[0], self._calibration(step)
 
     def _start(self) -> None:
         self.graph.reset()

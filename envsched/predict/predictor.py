@@ -65,7 +65,7 @@ class Predictor:
         prior = self.prior(long, graph, cross_weight)
         fused = (n * v + lambda_s * prior.value) / (n + lambda_s)
         guard = self._guard(long, short)
-        return Prediction(np.clip(fused, 0, self.max_variance) * guard, _terms(long, prior, guard))
+        return Prediction(np.clip(fused, 0, self.max_variance) * guard, terms_of(n, v, prior, guard))
 
     def _guard(self, long: Statistics, short: Statistics) -> np.ndarray:
         """1 - eta * clip((v_long - v_short) / v_long, 0, 1), v_short shrunk to v_long; 1 without own variance."""
@@ -75,18 +75,20 @@ class Predictor:
         return 1 - self.decline_weight * np.clip(decline, 0, 1)
 
 
-def build_predictor(config: SchedulerConfig, environment_of: np.ndarray, num_environments: int) -> Predictor:
-    """The predictor that ``config.estimator`` names, for tasks laid out by ``environment_of`` [N]."""
-    kinds = {"paper": (PaperPrior, "groups"), "envsched": (PooledPrior, "rollouts")}
-    kind, unit = kinds[config.estimator]
-    prior = kind(
+def build_predictor(
+    config: SchedulerConfig, environment_of: np.ndarray, num_environments: int, kind: type[Predictor] = Predictor
+) -> Predictor:
+    """The predictor that ``config.estimator`` names, for tasks laid out by ``environment_of`` [N]; ``kind``: how it computes."""
+    estimators = {"paper": (PaperPrior, "groups"), "envsched": (PooledPrior, "rollouts")}
+    prior_of, unit = estimators[config.estimator]
+    prior = prior_of(
         environment_of,
         num_environments,
         shrinkage=config.graph_shrinkage,
         prior_variance=config.reward_range**2 / 12 if config.prior_variance is None else config.prior_variance,
         relations=config.relations,
     )
-    return Predictor(
+    return kind(
         prior,
         unit=unit,
         own_shrinkage=config.own_shrinkage,
@@ -103,10 +105,11 @@ def largest_variance(config: SchedulerConfig) -> float:
     return R**2 * (G // 2) * (G - G // 2) / (G * (G - 1))
 
 
-def _terms(long: Statistics, prior: Prior, guard: np.ndarray) -> dict[str, np.ndarray]:
+def terms_of(n: np.ndarray, v: np.ndarray, prior: Prior, guard: np.ndarray) -> dict[str, np.ndarray]:
+    """What a prediction is made of, by the names of ``Prediction``."""
     return {
-        "own": long.variance,
-        "own_mass": long.mass,
+        "own": v,
+        "own_mass": n,
         "environment": prior.environment,
         "within": prior.within,
         "within_mass": prior.within_mass,

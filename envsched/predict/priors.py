@@ -95,8 +95,13 @@ class PaperPrior(_GraphPrior):
 
     weighs_cross: ClassVar[bool] = False  # the cross relation is believed as far as its mass goes
 
+    @staticmethod
+    def count(long: Statistics) -> np.ndarray:
+        """What each task counts for its neighbours: n, [N]."""
+        return long.mass
+
     def __call__(self, long: Statistics, graph: Graph, cross_weight: float = 0.0) -> Prior:
-        n, v, lam = long.mass, long.variance, self.shrinkage
+        n, v, lam = self.count(long), long.variance, self.shrinkage
         pool = (n @ v) / n.sum() if n.sum() > 0 else self.prior_variance
         environment = (self._by_environment(n * v) + lam * pool) / (self._by_environment(n) + lam)
 
@@ -115,8 +120,13 @@ class PooledPrior(_GraphPrior):
 
     weighs_cross: ClassVar[bool] = True  # k_c is measured on past visits
 
+    @staticmethod
+    def count(long: Statistics) -> np.ndarray:
+        """What each task counts for its neighbours: c, [N]."""
+        return np.minimum(1, long.groups)
+
     def __call__(self, long: Statistics, graph: Graph, cross_weight: float = 0.0) -> Prior:
-        c, v, lam, k_c = np.minimum(1, long.groups), long.variance, self.shrinkage, cross_weight
+        c, v, lam, k_c = self.count(long), long.variance, self.shrinkage, cross_weight
         others = c.sum() - c
         pool = _quotient((c @ v) - c * v, others, self.prior_variance, above=_NO_MASS)
         neighbours = self._by_environment(c) - c

@@ -17,9 +17,9 @@ from envsched.files import digest
 from envsched.filters import Findings, Mask, cases_before, mask_guessed, mask_resting
 from envsched.graph import ObservedGraph, RebuiltGraph, resolve_mode
 from envsched.history import decayed_exposures, exposures
-from envsched.maintained import BUILDERS, Closed, Follower, StaticGraph
+from envsched.maintained import BUILDERS, Closed, Composer, Follower, StaticGraph
 from envsched.pool import Pool
-from envsched.predict import Forecast, Prediction, build_predictor
+from envsched.predict import Calibration, Forecast, ListedPredictor, Prediction, Predictor, build_predictor
 from envsched.scheduler.leases import Leases
 from envsched.scheduler.recorded import RecordedScheduler
 from envsched.scheduler.state import State
@@ -60,7 +60,10 @@ class EnvScheduler(RecordedScheduler):
         self._large, self._graph = _keep_graph(pool, features, config)
         self.findings = findings
         self._leases = Leases(config.lease_steps)
-        self._predictor = build_predictor(config, pool.environment_of, len(pool.environments))
+        natively = self._graph is not None and self._graph.mode == "incremental_exact" and ops.backend() == "native"
+        kind = ListedPredictor if natively else Predictor
+        self._predictor = build_predictor(config, pool.environment_of, len(pool.environments), kind)
+        self._composer = Composer(features, pool.offsets, config) if natively else None
         self._quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
         self._mix = mix_of(config, len(pool))
         self._discount_decays = config.estimator == "envsched"  # METHOD 12.4
@@ -122,35 +125,51 @@ class EnvScheduler(RecordedScheduler):
             batch = self._large.choose(step, self.history, self.seed, closed)
             picks = tuple(replace(pick, terms={**pick.terms, **self._floor(self.pool.row_of(pick.task))}) for pick in batch.picks)
             return replace(batch, picks=picks, masked=self._by_key(shut.union([barred])))
-        prediction, score, _ = self._forecast.at(step)
+        prediction, calibration = self._forecast.outlook(step)
         shut, barred = self.masked(step), self.barred(step)
-        candidates = self._candidates(step, prediction.variance, score, shut, barred)
-        composition = compose(candidates, self._quotas, self._mix, Draws(self.seed, step))
-        return self._batch(step, composition, prediction, score, self._by_key(shut.union([barred])))
+        closed = Closed(*self._leases.live(step, self.history), shut.rows, barred.rows)
+        composition = self._compose(step, prediction.variance, calibration, closed)
+        return self._batch(step, composition, prediction, calibration, self._by_key(shut.union([barred])))
 
-    def _candidates(self, step: int, variance: np.ndarray, score: np.ndarray, shut: Mask, barred: Mask) -> Candidates:
-        visits, scale = self.history.visits.before(step), self.config.exposure_scale
-        leased, when = self._leases.live(step, self.history)
+    def _compose(self, step: int, variance: np.ndarray, calibration: Calibration, closed: Closed) -> Composition:
         selected = exposures(self.history, step)
         decayed = decayed_exposures(self.history, step, self.config.half_life)
+        if self._composer:
+            visits = self.history.visits.before(step)
+            made = self._composer.compose(step, self.seed, visits, selected, decayed, variance, calibration, closed)
+            if made:
+                return made
+        candidates = self._candidates(step, variance, calibration, selected, decayed, closed)
+        return compose(candidates, self._quotas, self._mix, Draws(self.seed, step))
+
+    def _candidates(
+        self,
+        step: int,
+        variance: np.ndarray,
+        calibration: Calibration,
+        selected: np.ndarray,
+        decayed: np.ndarray,
+        closed: Closed,
+    ) -> Candidates:
+        visits, scale = self.history.visits.before(step), self.config.exposure_scale
         return Candidates(
             offsets=self.pool.offsets,
-            score=score,
+            score=calibration(variance) / calibration.max_variance,
             variance=variance,
             discount=scale / (scale + (decayed if self._discount_decays else selected)),
             exposures=decayed,
             seen=selected > 0,
-            masked=shut.rows,
+            masked=closed.shut(len(variance)),
             recent=recent_picks(
-                np.concatenate([visits.row, leased]),
-                np.concatenate([visits.step, when]),
+                np.concatenate([visits.row, closed.leased]),
+                np.concatenate([visits.step, closed.since]),
                 step,
                 self.pool.environment_of,
                 len(self.pool.environments),
                 self.config.window_steps,
             ),
             similarity=self._graph.similarity,
-            barred=barred.rows,
+            barred=closed.barred,
         )
 
     def masked(self, step: int) -> Mask:
@@ -179,8 +198,12 @@ class EnvScheduler(RecordedScheduler):
         known = self.findings and not np.isnan(self.findings.floors[row])
         return {"floor": float(self.findings.floors[row])} if self.findings and known else {}
 
-    def _batch(self, step: int, composition: Composition, prediction: Prediction, score: np.ndarray, masked: Mapping[str, str]) -> Batch:
+    def _batch(
+        self, step: int, composition: Composition, prediction: Prediction, calibration: Calibration, masked: Mapping[str, str]
+    ) -> Batch:
         picks = []
+        rows = [choice.row for choice in composition.choices]
+        score = dict(zip(rows, calibration(prediction.variance[rows]) / calibration.max_variance, strict=True))
         for choice in composition.choices:
             task, row = self.pool.tasks[choice.row], choice.row
             terms = {name: float(values[row]) for name, values in prediction.terms.items()}

@@ -111,11 +111,11 @@ def compose(candidates: Candidates, quotas: Quotas, mix: Mix, draws: Draws) -> C
         candidates.similarity,
         candidates.barred,
     )
-    return Composition(choices, tuple(ledger.relaxed) + _let_in(choices, candidates.barred))
+    exploited = np.array([choice.row for choice in choices if choice.lane is Lane.EXPLOITATION], dtype=np.int64)
+    return Composition(choices, tuple(ledger.relaxed) + let_in(exploited, candidates.barred))
 
 
-def _let_in(choices: list[Choice], barred: np.ndarray | None) -> tuple[Relaxation, ...]:
-    """What is to be said when the exploitation lane had nothing but barred tasks left."""
-    exploited = [choice.row for choice in choices if choice.lane is Lane.EXPLOITATION]
+def let_in(exploited: np.ndarray, barred: np.ndarray | None) -> tuple[Relaxation, ...]:
+    """What is to be said when the exploitation lane, whose rows these are, had nothing but barred tasks left."""
     num_barred = 0 if barred is None else int(barred[exploited].sum())
     return (Relaxation("filters", f"{num_barred} picks: the exploitation lane had only barred tasks left"),) if num_barred else ()

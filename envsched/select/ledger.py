@@ -3,6 +3,8 @@
 Letters: N tasks, M environments, B batch.
 """
 
+from functools import cache
+
 import numpy as np
 
 from envsched.errors import SelectionError
@@ -79,6 +81,12 @@ class Ledger:
 def names_of(verdicts: np.ndarray) -> set[str]:
     """Names of the quotas among verdicts."""
     return {_NAMES[code] for code in np.unique(verdicts) if code not in (FREE, TAKEN)}
+
+
+@cache
+def names_of_bits(bits: int) -> tuple[str, ...]:
+    """The same from the bits of csrc/ledger.h, one a name in the order of ``RELAXATION_ORDER``, the look-ahead last."""
+    return tuple(sorted(name for place, name in enumerate(_NAMES[1:]) if bits >> place & 1))
 
 
 def refuse_small_pool(num_tasks: int, batch_size: int) -> None:

@@ -53,12 +53,7 @@ inline int64_t cover_one(const State& s, const Vectors& v, const Ledger& ledger,
     }
     rows.resize(kept);
   };
-  const Parents silent = parents(s, e, UNSEEN);
-  if (!explores)
-    keep_least([&](int64_t row) {
-      const int64_t slot = s.slot_of[s.place(row)];
-      return -(slot < 0 ? evaluate(s, row, UNSEEN, silent) : evaluate(s, row, e, slot)).u;
-    });
+  if (!explores) keep_least([&](int64_t row) { return -predicted(s, row, e, s.slot_of[s.place(row)]); });
   keep_least([&](int64_t row) {
     const int64_t slot = s.slot_of[s.place(row)];
     return slot < 0 ? 0.0 : s.exposure[slot];
@@ -77,6 +72,26 @@ inline int64_t cover_one(const State& s, const Vectors& v, const Ledger& ledger,
   return rows.front();
 }
 
+// What shut out tasks of an environment held here that rank before its pick; all that are shut out where it has none (-1).
+inline uint32_t bound_of(const State& s, const Ledger& ledger, int64_t e, int64_t pick, bool explores, bool plain, bool resting) {
+  auto exposure = [&](int64_t row) {
+    const int64_t slot = s.slot_of[s.place(row)];
+    return slot < 0 ? 0.0 : s.exposure[slot];
+  };
+  auto u = [&](int64_t row) { return predicted(s, row, e, s.slot_of[s.place(row)]); };
+  uint32_t bound = 0;
+  for (int64_t row = s.offsets[e]; row < s.offsets[e + 1]; ++row) {
+    if (ledger.taken(row, e) || (ledger.is_open(row, e) && (ledger.rests(row, e) ? resting : plain))) continue;
+    if (pick < 0 || (explores ? exposure(row) < exposure(pick) : u(row) > u(pick))) bound |= ledger.verdict(row, e);
+  }
+  return bound;
+}
+
+struct CoverPick {
+  int64_t row;
+  uint32_t bound;
+};
+
 // On several ranks each offers, for the environments it holds, the pick under every rule that may apply when their turn comes.
 class Offers {
  public:
@@ -86,7 +101,10 @@ class Offers {
     for (const int64_t e : order)
       if (e >= s.first_environment && e < s.last_environment) {
         Offer offer{e, {}};
-        for (int64_t rule = 0; rule < RULES; ++rule) offer.row[rule] = cover_one(s, v, ledger, e, rule & 1, rule & 2, rule & 4);
+        for (int64_t rule = 0; rule < RULES; ++rule) {
+          const int64_t row = cover_one(s, v, ledger, e, rule & 1, rule & 2, rule & 4);
+          offer.pick[rule] = {row, bound_of(s, ledger, e, row, rule & 1, rule & 2, rule & 4)};
+        }
         mine.push_back(offer);
       }
     if (!gather_items(s, mine)) return false;
@@ -94,17 +112,17 @@ class Offers {
     return true;
   }
 
-  int64_t row(int64_t e, bool explores, bool plain, bool resting) const {
+  CoverPick pick(int64_t e, bool explores, bool plain, bool resting) const {
     for (const Offer& offer : offers_)
-      if (offer.e == e) return offer.row[explores + 2 * plain + 4 * resting];
-    return -1;
+      if (offer.e == e) return offer.pick[explores + 2 * plain + 4 * resting];
+    return {-1, 0};
   }
 
  private:
   static constexpr int64_t RULES = 8;
   struct Offer {
     int64_t e;
-    int64_t row[RULES];
+    CoverPick pick[RULES];
   };
   std::vector<Offer> offers_;
 };
@@ -113,14 +131,23 @@ class Offers {
 inline bool cover(const State& s, const Vectors& v, Ledger& ledger, const std::vector<int64_t>& order, const std::vector<bool>& explores) {
   Offers offers;
   if (s.exchange && !offers.make(s, v, ledger, order)) return false;
+  uint32_t bound = 0;  // since the last pick
   for (bool progress = true; ledger.rows.size() < explores.size() && progress;) {
     progress = false;
     for (const int64_t e : order) {
       if (ledger.rows.size() == explores.size()) break;
       const bool explore = explores[ledger.rows.size()], plain = ledger.allows(e, false), resting = ledger.allows(e, true);
-      const int64_t row = s.exchange ? offers.row(e, explore, plain, resting) : cover_one(s, v, ledger, e, explore, plain, resting);
-      if (row < 0) continue;
-      ledger.take(row, e);
+      CoverPick pick;
+      if (s.exchange) {
+        pick = offers.pick(e, explore, plain, resting);
+      } else {
+        pick.row = cover_one(s, v, ledger, e, explore, plain, resting);
+        pick.bound = bound_of(s, ledger, e, pick.row, explore, plain, resting);
+      }
+      bound |= pick.bound;
+      if (pick.row < 0) continue;
+      ledger.take(pick.row, e, bound);
+      bound = 0;
       progress = true;
     }
     // A second round needs all environments, and on ranks new offers: Python composes such batches.

@@ -39,7 +39,10 @@ class Greedy {
       if (!forced && top.worth <= ceiling) break;
       drop();
       const Contender& c = top.candidate;
-      if (!ledger_.allows_row(c.row, c.environment)) continue;
+      if (!ledger_.allows_row(c.row, c.environment)) {
+        if (!ledger_.taken(c.row, c.environment)) shut_.push_back(i);
+        continue;
+      }
       if (penalty_ > 0 && top.seen < picked_.size()) {
         look(top);
         push(i);
@@ -51,7 +54,7 @@ class Greedy {
         continue;
       }
       gap = std::max(gap, ceiling - top.worth);
-      ledger_.take(c.row, c.environment);
+      ledger_.take(c.row, c.environment, bound_by(top.worth));
       picked_.push_back(c.feature);
       out[made] = c.row;
       closeness[made++] = top.exact ? top.closest : 0;
@@ -128,6 +131,26 @@ class Greedy {
     }
   }
 
+  // What shuts out tasks that are worth more than the next pick.
+  uint32_t bound_by(double worth) {
+    uint32_t bound = 0;
+    for (const int32_t i : shut_) {
+      Entry& x = entries_[i];
+      const uint32_t verdict = ledger_.verdict(x.candidate.row, x.candidate.environment);
+      if (bound & verdict) continue;
+      if (penalty_ > 0) {
+        for (; x.seen < picked_.size() && x.worth > worth; ++x.seen, ++products) {
+          x.closest = std::max(x.closest, near(x, x.seen) - slack_);
+          x.worth = std::min(x.worth, x.candidate.bound - penalty_ * x.closest);
+          x.exact = false;
+        }
+        if (x.worth > worth && !x.exact) refine(x);
+      }
+      if (x.worth > worth) bound |= verdict;
+    }
+    return bound;
+  }
+
   // The exact closeness: only picks that may be the closest are looked at again.
   void refine(Entry& top) {
     double closest = 0;
@@ -150,6 +173,6 @@ class Greedy {
   std::vector<Entry> entries_;
   std::vector<Fresh> fresh_;
   size_t next_ = 0, sorted_ = 0;
-  std::vector<int32_t> heap_;
+  std::vector<int32_t> heap_, shut_;  // shut: candidates that came up and are not allowed
   std::vector<Feature> picked_;
 };

@@ -6,17 +6,30 @@ struct Quotas {
   int64_t max_consecutive, max_window, max_per_environment, window_steps;
 };
 
+// Tasks that a batch may not have; rows of the whole pool on every rank, ascending.
+struct Closed {
+  const uint8_t* masked;  // [N] shut out, those under a lease too; null: none
+  const int64_t* shut;    // [num_shut] where it is set
+  int64_t num_shut;
+  const int64_t *leased, *since;  // [num_leased] picked at step `since`, the record is out: windows count them
+  int64_t num_leased;
+  const uint8_t* barred;  // [N] kept from the exploitation lane while any other is open; null: none
+};
+
+// What shut a task out, as bits; the names stand in envsched/select/ledger.py.
+enum Shut : uint32_t { CONSECUTIVE = 1, WINDOW = 2, ENVIRONMENT = 4, FILTERS = 8, AHEAD = 16 };
+
 // The picks an environment can still give now and at the next step.
 struct Seats {
-  int32_t left, plain, resting, next_slots, next_tasks, next, free, count, streaks;
+  int32_t left, plain, resting, next_slots, next_tasks, next, free, count, streaks, window;
 };
 
 // Few environments differ from one that nobody has picked from: they alone have seats of their own, the others are counted by size.
 class Ledger {
  public:
   // size_count [L]: environments of each size, the last all larger ones (L > C1 + C3).
-  Ledger(const State& s, const Quotas& q, const int64_t* size_count, int64_t num_sizes, int64_t step, int64_t batch_size)
-      : s_(s), q_(q), remaining_(batch_size), in_window_(q.window_steps >= 2) {
+  Ledger(const State& s, const Quotas& q, const Closed& closed, const int64_t* size_count, int64_t num_sizes, int64_t step, int64_t batch_size)
+      : s_(s), q_(q), masked_(closed.masked), remaining_(batch_size), in_window_(q.window_steps >= 2) {
     int64_t total_next = 0;
     for (int64_t size = 0; size < num_sizes; ++size) {
       const Seats seat = untouched(size);
@@ -44,9 +57,25 @@ class Ledger {
     if (q.max_consecutive <= 1)
       for (const Streak& streak : streaks_)
         if (streak.length >= q.max_consecutive) --own(s.environment[slot_of(s, streak.row)]).resting;
+    for (int64_t i = 0; i < closed.num_leased; ++i) {
+      Seats& seat = own(environment_of(s, closed.leased[i]));
+      if (closed.since[i] >= step - q.window_steps + 1) --seat.left;
+      if (closed.since[i] > step - q.window_steps + 1) --seat.next_slots;
+    }
+    int64_t e = 0;
+    for (int64_t i = 0; i < closed.num_shut; ++i) {
+      const int64_t before = e;
+      while (s.offsets[e + 1] <= closed.shut[i]) ++e;
+      num_narrowed_ += i == 0 || e != before;
+      Seats& seat = own(e);
+      --seat.next_tasks;
+      const int32_t length = streak(closed.shut[i], e);
+      if (length < q.max_consecutive) --(length + 1 >= q.max_consecutive ? seat.resting : seat.plain);
+    }
     for (size_t i = 0; i < touched_.size(); ++i) {
       const Seats base = untouched(size(environments_touched_[i]));
       Seats& seat = touched_[i];
+      seat.window = base.left - seat.left;
       seat.left = int32_t(std::min<int64_t>(q.max_per_environment, q.max_window + seat.left - base.left));
       account(seat, seat.next, seat.free);
       total_next += seat.next - base.next;
@@ -73,12 +102,25 @@ class Ledger {
     return spent + std::max<int64_t>(0, remaining_ - 1 - (total_free_ - seat.free + free)) <= allowance_;
   }
 
-  bool allows_row(int64_t row, int64_t e) const { return !taken(row, e) && streak(row, e) < q_.max_consecutive && allows(e, rests(row, e)); }
-  bool is_open(int64_t row, int64_t e) const { return !taken(row, e) && streak(row, e) < q_.max_consecutive; }
+  bool allows_row(int64_t row, int64_t e) const { return is_open(row, e) && allows(e, rests(row, e)); }
+  bool is_open(int64_t row, int64_t e) const { return !masked(row) && !taken(row, e) && streak(row, e) < q_.max_consecutive; }
+  bool masked(int64_t row) const { return masked_ && masked_[row]; }
   bool rests(int64_t row, int64_t e) const { return streak(row, e) + 1 >= q_.max_consecutive; }
   bool taken(int64_t row, int64_t e) const { return seat_of(e).count && std::find(rows.begin(), rows.end(), row) != rows.end(); }
 
-  void take(int64_t row, int64_t e) {
+  // What shuts a task out that is neither taken nor allowed.
+  Shut verdict(int64_t row, int64_t e) const {
+    if (masked(row)) return FILTERS;
+    if (streak(row, e) >= q_.max_consecutive) return CONSECUTIVE;
+    const Seats seat = seat_of(e);
+    if (seat.count + seat.window >= q_.max_window) return WINDOW;
+    return seat.count >= q_.max_per_environment ? ENVIRONMENT : AHEAD;
+  }
+
+  // Environments with tasks that are shut out.
+  int64_t num_narrowed() const { return num_narrowed_; }
+
+  void take(int64_t row, int64_t e, uint32_t bound) {
     const bool rest = rests(row, e);
     Seats& seat = own(e);
     Seats now = after(seat, rest);
@@ -90,9 +132,11 @@ class Ledger {
     --remaining_;
     rows.push_back(row);
     environments.push_back(e);
+    bound_by.push_back(bound);
   }
 
   std::vector<int64_t> rows, environments;
+  std::vector<uint32_t> bound_by;  // what shut out tasks that ranked before each pick, `Shut` bits
 
  private:
   struct Streak {
@@ -150,9 +194,10 @@ class Ledger {
 
   const State& s_;
   const Quotas q_;
+  const uint8_t* masked_;
   std::vector<Seats> touched_;
   std::vector<int64_t> environments_touched_;
   std::vector<Streak> streaks_;
-  int64_t remaining_, total_free_ = 0, spent_ = 0, allowance_ = 0, capacity_ = 0;
+  int64_t remaining_, total_free_ = 0, spent_ = 0, allowance_ = 0, capacity_ = 0, num_narrowed_ = 0;
   bool in_window_;
 };

@@ -16,6 +16,9 @@ struct Pairs {
   double cross[3];       // sum w d r, sum w d^2, sum w: d what the cross relation said beyond the environment, r what came
   double half_life, start, full, full_cross, tolerance, max_variance;
   int64_t calibrates, min_distinct, paper;
+  const double *knots, *values;  // [num_knots] a map that somebody else fitted, with its blend; null: it follows from the pairs
+  int64_t num_knots;
+  double blend;
 };
 
 struct Calibration {
@@ -43,6 +46,12 @@ int64_t isotonic(const double* u, const double* v, const double* w, int64_t coun
 inline Calibration calibration(const Pairs& p) {
   Calibration made;
   made.max_variance = p.max_variance;
+  if (p.knots) {
+    made.knots.assign(p.knots, p.knots + p.num_knots);
+    made.values.assign(p.values, p.values + p.num_knots);
+    made.blend = p.blend;
+    return made;
+  }
   made.blend = std::min(1.0, std::max(0.0, (double(p.count) - p.start) / (p.full - p.start)));
   if (made.blend == 0) return made;
   made.knots.resize(p.count);

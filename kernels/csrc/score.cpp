@@ -155,6 +155,16 @@ void score_visited(const State& s, const Bar& bar, double threshold, Sink& sink)
   }
 }
 
+// Predictions that are known already need no sums.
+void score_known(const State& s, double threshold, Sink& sink) {
+  int64_t e = 0;
+  for (int64_t row = 0; row < s.num_tasks; ++row)
+    if (s.predicted[row] >= threshold) {
+      while (s.offsets[e + 1] <= row) ++e;
+      sink.put({row, int32_t(e), s.slot_of[row], s.predicted[row]});
+    }
+}
+
 }  // namespace
 
 bool score(const State& s, double threshold, int64_t capacity, Scored& out) {
@@ -164,10 +174,14 @@ bool score(const State& s, double threshold, int64_t capacity, Scored& out) {
   out.width = (s.max_variance - threshold) / Scored::BINS;
   const double scale = out.width > 0 ? 1 / out.width : 0;
   std::vector<Sink> sinks(parts, Sink{threshold, scale, capacity, {}, std::vector<int64_t>(Scored::BINS, 0)});
+  if (s.predicted) {
+    score_known(s, threshold, sinks[0]);
+  } else {
 #pragma omp parallel for num_threads(parts) schedule(static, 1) if (parts > 1)
-  for (int64_t part = 0; part < parts; ++part)
-    Pass(s, bar, threshold, sinks[part]).environments(s.first_environment + width * part / parts, s.first_environment + width * (part + 1) / parts);
-  score_visited(s, bar, threshold, sinks[0]);
+    for (int64_t part = 0; part < parts; ++part)
+      Pass(s, bar, threshold, sinks[part]).environments(s.first_environment + width * part / parts, s.first_environment + width * (part + 1) / parts);
+    score_visited(s, bar, threshold, sinks[0]);
+  }
   out.tasks = std::move(sinks[0].tasks);
   out.bins = std::move(sinks[0].bins);
   out.count = sinks[0].count;

@@ -52,7 +52,7 @@ bool tied(const State& s, const Rules& r, double low, double high, int64_t size,
     const uint64_t word = words[e];
     const int64_t row = s.offsets[e] + int64_t(word % uint64_t(tasks));
     const int32_t slot = s.slot_of[s.place(row)];
-    const double u = evaluate(s, row, e, slot).u;
+    const double u = predicted(s, row, e, slot);
     if (u >= low && u < high) drawn.push_back({word, {row, int32_t(e), slot, u}});
   }
   auto keep_first = [&] {
@@ -137,6 +137,8 @@ class Features {
   std::vector<std::vector<float>> kept_;
 };
 
+constexpr double AFTER_ALL_OTHERS = 2;  // the worth of any task lies in [-penalty, 1]
+
 double discount(const State& s, const Rules& r, int64_t slot) {
   const double seen = slot < 0 ? 0.0 : r.discount_decays ? s.exposure[slot] : double(s.visits[slot]);
   return r.exposure_scale / (r.exposure_scale + seen);
@@ -144,7 +146,7 @@ double discount(const State& s, const Rules& r, int64_t slot) {
 
 // Where the calibration is flat around the shortlist's end, more than can be looked at tie: growing would not lower what lies
 // outside, and the rest of the lane is taken from the best u, with the gap reported.
-Outcome exploit(State& s, const Rules& r, const Pairs& pairs, Ledger& ledger, int64_t* rows, double* penalty, double& gap) {
+Outcome exploit(State& s, const Rules& r, const Closed& closed, const Pairs& pairs, Ledger& ledger, int64_t* rows, double* penalty, double& gap) {
   const Calibration map = calibration(pairs);
   auto scored = [&](double u) { return map(u) / map.max_variance; };
   Features features(s, r.vectors);
@@ -160,7 +162,9 @@ Outcome exploit(State& s, const Rules& r, const Pairs& pairs, Ledger& ledger, in
     std::vector<Contender> fresh;
     for (const Found& task : made.tasks) {
       if (task.u >= below) continue;
-      fresh.push_back({task.row, task.environment, scored(task.u) * discount(s, r, task.slot), task.u, {}});
+      const bool barred = closed.barred && closed.barred[task.row];
+      const double bound = scored(task.u) * discount(s, r, task.slot);
+      fresh.push_back({task.row, task.environment, barred ? bound - AFTER_ALL_OTHERS * (1 + r.penalty) : bound, task.u, {}});
       row.push_back(task.row);
       environment.push_back(task.environment);
     }
@@ -168,7 +172,7 @@ Outcome exploit(State& s, const Rules& r, const Pairs& pairs, Ledger& ledger, in
     for (size_t i = 0; i < fresh.size(); ++i) fresh[i].feature = feature[i];
     greedy.add(fresh);
     below = made.ceiling;
-    const double outside = made.ceiling > 0 ? scored(made.ceiling) : -1;
+    const double outside = made.ceiling > 0 ? scored(made.ceiling) : -INFINITY;
     const bool is_tied = made.ceiling > 0 && outside == scored(r.flat * made.ceiling) && size >= r.exhaustive;
     for (int forced = made.last; forced <= int(made.last || is_tied) && wanted; ++forced) {
       const int64_t count = greedy.run(outside, wanted, forced, gap, rows, penalty);
@@ -177,34 +181,42 @@ Outcome exploit(State& s, const Rules& r, const Pairs& pairs, Ledger& ledger, in
     }
     if (made.last && wanted && size > s.num_tasks) return GENERAL;  // tied tasks alone can't fill the lane
   }
+  // Where tasks are left that were not looked at, an open one may be among them.
+  if (closed.barred && s.num_tasks > r.capacity)
+    for (size_t i = size_t(r.num_coverage); i < ledger.rows.size(); ++i)
+      if (closed.barred[ledger.rows[i]]) return GENERAL;
   return DONE;
 }
 
 }  // namespace
 
-// The batch of s.step: rows, and penalty 0 for the first num_coverage; gap > 0: by so much a pick may have lost.
+// The batch of s.step without the tasks that are closed: rows, penalty (0 for the first num_coverage) and bound_by, `Shut` bits of
+// what shut out tasks that ranked before; gap > 0: by so much a pick may have lost.
 // GENERAL: no visit yet, or quotas that must be relaxed: Python composes such batches. Outcomes below 0: what went wrong.
-EXPORT int64_t envsched_select(State* s, const Pairs* pairs, const Rules* r, int64_t* rows, double* penalty, double* gap) {
+EXPORT int64_t envsched_select(State* s, const Pairs* pairs, const Rules* r, const Closed* closed, int64_t* rows, double* penalty,
+                               uint32_t* bound_by, double* gap) {
   *gap = 0;
   if (!s->num_slots) return GENERAL;
-  Ledger ledger(*s, r->quotas, r->size_count, r->num_sizes, s->step, r->batch_size);
+  Ledger ledger(*s, r->quotas, *closed, r->size_count, r->num_sizes, s->step, r->batch_size);
   if (ledger.capacity() < r->batch_size) return GENERAL;
   const Words words{{r->seed, uint64_t(s->step)}};
   std::vector<bool> explores(r->num_coverage);
   for (int64_t i = 0; i < r->num_coverage; ++i) explores[i] = double(words[s->num_environments + i] >> 11) * 0x1p-53 < r->explore;
-  const std::vector<int64_t> order = first_environments(*s, words, std::min(s->num_environments, 2 * r->num_coverage));
+  const std::vector<int64_t> order = first_environments(*s, words, std::min(s->num_environments, 2 * r->num_coverage + ledger.num_narrowed()));
   if (!cover(*s, r->vectors, ledger, order, explores)) return EXCHANGE_FAILED;
   if (int64_t(ledger.rows.size()) < r->num_coverage) return GENERAL;
   std::copy(ledger.rows.begin(), ledger.rows.end(), rows);
   std::fill(penalty, penalty + r->num_coverage, 0.0);
-  return exploit(*s, *r, *pairs, ledger, rows + r->num_coverage, penalty + r->num_coverage, *gap);
+  const Outcome outcome = exploit(*s, *r, *closed, *pairs, ledger, rows + r->num_coverage, penalty + r->num_coverage, *gap);
+  if (outcome == DONE) std::copy(ledger.bound_by.begin(), ledger.bound_by.end(), bound_by);
+  return outcome;
 }
 
 // A greedy fill by itself, for benchmarks of it: candidates [count] with their bounds, in the order of falling bounds; `sizes`
 // [steps] are shortlists to try, each with its ceiling. The number of inner products; `used`: the last shortlist looked at.
 EXPORT int64_t envsched_greedy(const State* s, const Rules* r, const int64_t* row, const double* bound, const int64_t* size,
                                const double* ceiling, int64_t steps, int64_t* rows, int64_t* used) {
-  Ledger ledger(*s, r->quotas, r->size_count, r->num_sizes, s->step, r->batch_size);
+  Ledger ledger(*s, r->quotas, Closed{}, r->size_count, r->num_sizes, s->step, r->batch_size);
   Greedy greedy(r->vectors, ledger, r->penalty);
   std::vector<double> closeness(r->batch_size);
   double gap = 0;

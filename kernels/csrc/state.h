@@ -60,6 +60,7 @@ struct State {
   int64_t threads;
   double pool_mass, pool_value;
   Exchange exchange;  // null: one process holds the whole pool
+  const double* predicted;  // [N] u of every task where somebody else computed it; null: it follows from the sums
 
   int64_t place(int64_t row) const { return row - first_row; }
   bool holds(int64_t row) const { return row >= offsets[first_environment] && row < offsets[last_environment]; }
@@ -142,6 +143,11 @@ constexpr Own UNSEEN{0, 0, 0, 0, 0, 0};
 inline Terms evaluate(const State& s, int64_t row, int64_t e, int64_t slot) {
   const Own own = slot >= 0 ? own_of(s, slot) : UNSEEN;
   return evaluate(s, row, own, parents(s, e, own));
+}
+
+// u of a task that is held here.
+inline double predicted(const State& s, int64_t row, int64_t e, int64_t slot) {
+  return s.predicted ? s.predicted[s.place(row)] : evaluate(s, row, e, slot).u;
 }
 
 // The slot of any row, held here or not; -1: never visited.

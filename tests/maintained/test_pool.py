@@ -183,7 +183,7 @@ def test_the_lazy_greedy_equals_the_naive_one():
     order = np.lexsort((np.arange(1200), -bound))
     sizes = np.array([64, 256, 1024, 1200])
     ceilings = np.append(bound[order], -1.0)[sizes]
-    rows, products, _ = state.greedy(pool.evidence.state, pool.rules, order, bound[order], sizes, ceilings)
+    rows, products, _ = state.greedy(pool.evidence.state, pool.rules.native, order, bound[order], sizes, ceilings)
     picked: list[int] = []
     likeness = pool.similarity(np.arange(1200), np.arange(1200))
     for _ in range(32):
