@@ -120,8 +120,11 @@ class SchedulerConfig(Section):
 
     def is_evidence(self, status: Status) -> bool:
         """Whether a rollout that ended so counts (METHOD 2)."""
-        ruled = {Status.TIMEOUT: self.timeout_counts, Status.TRUNCATED: self.truncated_counts}
-        return not status.is_missing and ruled.get(status, True)
+        if status is Status.TIMEOUT:
+            return self.timeout_counts
+        if status is Status.TRUNCATED:
+            return self.truncated_counts
+        return not status.is_missing
 
     @property
     def reward_range(self) -> float:

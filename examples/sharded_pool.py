@@ -25,11 +25,16 @@ def main() -> None:
     for step in range(STEPS):
         batch = pool.select(step).rows
         mine = batch[dist.get_rank() :: dist.get_world_size()]  # the rollouts that this rank makes
-        rewards = np.random.default_rng([step, dist.get_rank()]).binomial(1, solved[mine, None].repeat(8, 1)).astype(float)
-        pool.observe(step, mine, rewards)
+        pool.observe(step, mine, rollouts(step, mine, solved))
         if dist.get_rank() == 0:
             print(f"step {step}: {len(np.unique(batch // TASKS_EACH))} environments, first tasks {batch[:6].tolist()}")
     dist.destroy_process_group()
+
+
+def rollouts(step: int, rows: np.ndarray, solved: np.ndarray) -> np.ndarray:
+    """Rewards [n, 8] that follow from step and task, whichever rank rolls them out."""
+    drawn = [np.random.default_rng([step, row]).random(8) < solved[row] for row in rows]
+    return np.array(drawn, dtype=float).reshape(-1, 8)
 
 
 def unit(rows: np.ndarray) -> np.ndarray:

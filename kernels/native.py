@@ -117,13 +117,22 @@ def offer(
         row, weight: int64 and float64 [N, K], updated in place.
     """
     num_tasks, num_features = features.vectors.shape
-    for lists, kind in ((row, np.int64), (weight, np.float64)):
-        assert lists.dtype == kind, "lists are updated in place"
-        assert lists.flags.c_contiguous, "lists are updated in place"
+    _require_lists(row, weight)
     source, start, stop = (contiguous(values, np.int64) for values in (source, start, stop))
     library().envsched_offer(
         address(features.vectors), address(features.packed), address(features.scale), address(features.residual), num_tasks, num_features,
         address(source), address(start), address(stop), len(source), row.shape[1], address(weight), address(row), threads,
+    )  # fmt: skip
+
+
+def offer_within(vectors: np.ndarray, source: np.ndarray, start: np.ndarray, stop: np.ndarray, row: np.ndarray, weight: np.ndarray) -> None:
+    """``offer`` to the other rows of start .. stop, the sources' own environments, by exact similarities of vectors float32 [N, D]."""
+    _require_lists(row, weight)
+    vectors = contiguous(vectors, np.float32)
+    source, start, stop = (contiguous(values, np.int64) for values in (source, start, stop))
+    library().envsched_offer_within(
+        address(vectors), vectors.shape[1], address(source), address(start), address(stop), len(source), row.shape[1], address(weight),
+        address(row),
     )  # fmt: skip
 
 
@@ -202,6 +211,12 @@ def isotonic(u: np.ndarray, v: np.ndarray, w: np.ndarray, tolerance: float) -> t
     return knots[:count], values[:count]
 
 
+def _require_lists(row: np.ndarray, weight: np.ndarray) -> None:
+    for lists, kind in ((row, np.int64), (weight, np.float64)):
+        assert lists.dtype == kind, "lists are updated in place"
+        assert lists.flags.c_contiguous, "lists are updated in place"
+
+
 def address(array: np.ndarray) -> int:
     """Where the values lie; ``array.ctypes`` costs ten times as much."""
     return array.__array_interface__["data"][0]
@@ -221,6 +236,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "quantise": (None, [p, i, i, p, p, p, t]),
         "cross": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
         "offer": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
+        "offer_within": (None, [p, i, p, p, p, i, i, p, p]),
         "stream": (None, [p, p, i, i, p, p, p, p, p, p, i, d, p, p, t]),
         "live_cross": (None, [p, p, i, i, p, p, p, p, p, i, d, p, p, p, p, p, i, p, p, t]),
         "live_within": (None, [p, i, p, p, p, p, p, i, p, p, p, p, p, i, p, p]),

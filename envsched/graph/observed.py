@@ -140,6 +140,10 @@ class ObservedGraph:
         return {"features": self.features.digest, "num_within": self.num_within, "num_cross": self.num_cross, "graph": self.digest}
 
     def _offer_within(self, new: np.ndarray) -> None:
+        if ops.backend() == "native" and self.num_within:
+            start, stop = self._bounds(new)
+            native.offer_within(self.features.within, new, start, stop, self._within.source, self._within.weight)
+            return
         environments, first = np.unique(self.environment_of[new], return_index=True)
         bounds = np.searchsorted(self.environment_of, np.stack([environments, environments + 1]))
         for (start, stop), sources in zip(bounds.T, np.split(new, first[1:]), strict=True):
@@ -150,7 +154,7 @@ class ObservedGraph:
 
     def _offer_cross(self, new: np.ndarray) -> None:
         if self._codes is not None and self.num_cross:
-            start, stop = np.searchsorted(self.environment_of, [self.environment_of[new], self.environment_of[new] + 1])
+            start, stop = self._bounds(new)
             native.offer(self._codes, new, start, stop, self._cross.source, self._cross.weight, ops.num_threads())
             return
         for start in range(0, len(self.features), _TARGETS):
@@ -158,6 +162,11 @@ class ObservedGraph:
             weight = products(self.features.cross[targets], self.features.cross[new])
             weight[self.environment_of[targets, None] == self.environment_of[new]] = 0
             self._cross.offer(targets, new, weight)
+
+    def _bounds(self, rows: np.ndarray) -> np.ndarray:
+        """Where the environments of rows [n] begin and end, int64 [2, n]."""
+        environment = self.environment_of[rows]
+        return np.searchsorted(self.environment_of, [environment, environment + 1])
 
     def _set_lists(self, within: NeighbourLists, cross: NeighbourLists) -> None:
         self._within, self._cross = within, cross
