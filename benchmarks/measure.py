@@ -21,6 +21,8 @@ from typing import Any
 
 Figures = dict[str, Any]
 
+_PEERS = ("torch", "torch-geometric", "torch-scatter", "faiss-cpu", "faiss-gpu", "numpy", "scipy")
+
 
 def medians(functions: Mapping[str, Callable[[], Any]], repeats: int, warm: int = 1) -> dict[str, dict[str, float]]:
     """Median seconds of each function by both clocks, run in turns: {"wall": {...}, "cpu": {...}}."""
@@ -92,7 +94,7 @@ def _finish(figures: Figures, arguments: argparse.Namespace) -> None:
     figures |= {
         "repeats": arguments.repeats,
         "machine": {"kind": _processor(), "processors": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0]},
-        "versions": {name: _version(name) for name in ("torch", "torch-geometric", "faiss-cpu", "faiss-gpu", "numpy", "scipy")},
+        "versions": {name: _version(name) for name in _PEERS},
         "date": datetime.date.today().isoformat(),
         "command": " ".join(["python", "-m", sys.modules["__main__"].__spec__.name, *sys.argv[1:]]),
     }

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from scripts.bundled_pool.goals import Add, Amount, Count, Each, Family, FindSet, Link, Most, Remove, SetById, Thing, Transfer, When
+from scripts.bundled_pool.families import Add, Amount, Count, Each, Family, FindSet, Link, Most, Remove, SetById, Transfer, When
+from scripts.bundled_pool.goals import Thing
 from scripts.bundled_pool.words import COLORS, DAYS, LEVELS, PEOPLE, SIDES, TITLES
 
 NAMES, TITLE_NAMES = tuple(PEOPLE), tuple(TITLES)

@@ -4,8 +4,10 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from scripts.bundled_pool.checks import untouched_check
 from scripts.bundled_pool.domains import Domain
-from scripts.bundled_pool.goals import Action, Family, Goal, World, untouched_check
+from scripts.bundled_pool.families import Family
+from scripts.bundled_pool.goals import Action, Goal, World
 
 MAX_CHECKS = 6
 EASY = ("set_by_id", "find_set", "add", "remove")

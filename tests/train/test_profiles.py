@@ -1,6 +1,7 @@
 """The profiles of configs/ for GPUs, as far as they can be built without one."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -89,6 +90,15 @@ def test_accelerate_reads_every_launcher_file(path):
     assert str(read.distributed_type).endswith(stated["distributed_type"])
 
 
+def refusal_of(settings, sharding):
+    """What eight processes are told that want this; none: they may."""
+    try:
+        refuse_impossible(load_config(overrides=["train.model=some", *settings]), 8, sharding)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
 @pytest.mark.parametrize(
     ("settings", "sharding", "words"),
     [
@@ -102,13 +112,12 @@ def test_accelerate_reads_every_launcher_file(path):
     ],
 )
 def test_what_can_not_work_is_refused_with_its_reason(settings, sharding, words):
-    with pytest.raises(ConfigError, match=words):
-        refuse_impossible(load_config(overrides=["train.model=some", *settings]), 8, sharding)
+    assert re.search(words, refusal_of(settings, sharding) or "let through")
 
 
-def test_what_works_is_let_through():
-    for settings, sharding in (([], "none"), (["vllm.mode=server"], "fsdp"), (["vllm.mode=server"], "zero3")):
-        refuse_impossible(load_config(overrides=["train.model=some", *settings]), 8, sharding)
+@pytest.mark.parametrize(("settings", "sharding"), [([], "none"), (["vllm.mode=server"], "fsdp"), (["vllm.mode=server"], "zero3")])
+def test_what_works_is_let_through(settings, sharding):
+    assert refusal_of(settings, sharding) is None
 
 
 def test_sharding_is_read_from_the_launchers_variables():
