@@ -166,13 +166,13 @@ def _stream(arguments: Namespace) -> Figures:
     num_tasks = min(arguments.tasks, arguments.stream)
     codes = native.Quantised(cross_vectors(num_tasks, 128, generator), ops.num_threads())
     source, change = generator.choice(num_tasks, 64, replace=False), generator.random(64)
-    sums, copy = np.zeros((num_tasks, 4), np.float32), np.empty_like(codes.packed)
+    sums, copy = np.zeros((num_tasks, 4), np.float32), np.empty_like(codes.codes)
     peak = np.zeros(num_tasks // native.BLOCK_ROWS + 1, np.float32)
 
     def stream() -> None:
         native.stream(codes, *codes.codes_of(source), change, change, source, source + 1, 0.5, sums, peak, ops.num_threads())
 
-    measured = medians({"stream": stream, "copy": lambda: np.copyto(copy, codes.packed)}, arguments.repeats)
+    measured = medians({"stream": stream, "copy": lambda: np.copyto(copy, codes.codes)}, arguments.repeats)
     return by_clock(measured, lambda s: {"kernel_update_ms": 1e3 * s["stream"], "kernel_update_over_copy": s["stream"] / s["copy"]}) | {
         "kernel_bytes_per_task": codes.nbytes / num_tasks + 4 * 4 + 4
     }

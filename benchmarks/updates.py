@@ -31,7 +31,7 @@ class LiveWorld:
         source = self.generator.integers(self.num_tasks, size=BATCH)
         slot = np.arange(self.known, self.known + BATCH)
         mass = np.full(BATCH, 2.0 ** (self.step / HALF_LIFE))
-        self.table[slot] = np.stack([np.sqrt(mass), self.generator.random(BATCH)], axis=1)
+        self.table[slot] = np.sqrt(mass)[:, None] * np.stack([self.generator.random(BATCH), np.ones(BATCH)], axis=1)
         self.row[slot] = source
         live.live_cross(
             self.lists, self.codes, source, slot, mass, source, source + 1, FLOOR, self.table, self.row, self.sums, self.peak,
@@ -43,8 +43,8 @@ class LiveWorld:
 def measure_live(arguments: Namespace) -> Figures:
     """``live_update_over_copy`` and bytes a task: codes, lists, cross sums."""
     world = LiveWorld(arguments.tasks)
-    copy = np.empty_like(world.codes.packed)
-    measured = medians({"live": world.update, "copy": lambda: np.copyto(copy, world.codes.packed)}, arguments.repeats)
+    copy = np.empty_like(world.codes.codes)
+    measured = medians({"live": world.update, "copy": lambda: np.copyto(copy, world.codes.codes)}, arguments.repeats)
     nbytes = (world.codes.nbytes + world.lists.nbytes) / arguments.tasks + 4 * 4 + 4
     return by_clock(measured, lambda s: {"live_update_ms": 1e3 * s["live"], "live_update_over_copy": s["live"] / s["copy"]}) | {
         "live_bytes_per_task": nbytes

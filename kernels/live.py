@@ -6,7 +6,6 @@ Letters: N tasks, D features, K slots, S sources, U classes, E edges.
 import numpy as np
 
 from kernels import native
-from kernels.native import _LANES
 from kernels.native import address as _p
 from kernels.native import contiguous as _as
 
@@ -16,19 +15,21 @@ MAX_LIVE = 16  # slots of a list that follows live evidence
 class LiveLists:
     """Fourth root of the rank and place of the source in each slot, best first; see csrc/live.cpp.
 
-    float32 and int32 [N + 1, K], K <= 16, padded to 8 or 16 columns.
+    ``root`` float32 and ``slot`` int32 [N, K rounded up to 4], K <= 16: what stands from K on means nothing. ``least``: last root of
+    each list, float32 [N rounded up to 16].
     """
 
     def __init__(self, num_tasks: int, num_slots: int) -> None:
         assert 0 < num_slots <= MAX_LIVE
-        self.num_slots, stride = num_slots, 16 if num_slots > 8 else 8
-        self.root = np.zeros((num_tasks + 1, stride), np.float32)  # one more: a register is read from each row
-        self.slot = np.full((num_tasks + 1, stride), -1, np.int32)
-        self.least = np.zeros(-(-num_tasks // _LANES) * _LANES, np.float32)
+        self.num_slots, stride = num_slots, -(-num_slots // 4) * 4
+        self.lists = np.zeros((num_tasks, 2, stride), np.float32)
+        self.root, self.slot = self.lists[:, 0], self.lists.view(np.int32)[:, 1]
+        self.slot[:] = -1
+        self.least = np.zeros(-(-num_tasks // native.TILE_TASKS) * native.TILE_TASKS, np.float32)
 
     @property
     def nbytes(self) -> int:
-        return self.root.nbytes + self.slot.nbytes + self.least.nbytes
+        return self.lists.nbytes + self.least.nbytes
 
 
 def live_cross(
@@ -40,7 +41,7 @@ def live_cross(
     Args:
         slot: place of each source in ``table`` and ``row``, int64 [S].
         mass: what each counts, float64 [S].
-        table: root of the mass and own variance of all visited tasks, float32 [slots, 2].
+        table: of all visited tasks the root of the mass, times own variance and alone, float32 [slots, 2].
         row: int32 [slots].
         sums, peak: as for ``stream``.
     """
@@ -48,8 +49,8 @@ def live_cross(
     source, slot, start, stop = (_as(values, np.int64) for values in (source, slot, start, stop))
     mass, table, row = _as(mass, np.float64), _as(table, np.float32), _as(row, np.int32)
     native.library().envsched_live_cross(
-        _p(features.packed), _p(features.scale), num_tasks, num_features, _p(source), _p(slot), _p(mass), _p(start), _p(stop), len(source),
-        floor, _p(table), _p(row), _p(lists.root), _p(lists.slot), _p(lists.least), lists.num_slots, _p(sums), _p(peak), threads,
+        _p(features.codes), _p(features.scale), num_tasks, num_features, _p(source), _p(slot), _p(mass), _p(start), _p(stop), len(source),
+        floor, _p(table), _p(row), _p(lists.lists), _p(lists.least), lists.num_slots, _p(sums), _p(peak), threads,
     )  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def live_within(
     mass, table, row = _as(mass, np.float64), _as(table, np.float32), _as(row, np.int32)
     native.library().envsched_live_within(
         _p(vectors), vectors.shape[1], _p(source), _p(slot), _p(mass), _p(start), _p(stop), len(source), _p(table), _p(row),
-        _p(lists.root), _p(lists.slot), _p(lists.least), lists.num_slots, _p(sums), _p(peak),
+        _p(lists.lists), _p(lists.least), lists.num_slots, _p(sums), _p(peak),
     )  # fmt: skip
 
 

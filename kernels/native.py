@@ -4,6 +4,7 @@ Letters: N tasks, M environments, D features, K slots, T targets, S visited task
 """
 
 import ctypes
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -12,7 +13,10 @@ from kernels.build import LIBRARIES, SOURCES, levels, sources_digest
 
 MAX_WITHIN = 14  # slots of a list that lives in registers
 BLOCK_ROWS = 16  # places that share one entry of `peak`
-_LANES = 32  # packed int8 features come in groups of this many tasks
+TILE_TASKS = 16  # int8 codes are read this many tasks at a time
+_LINE = 64  # bytes of a cache line, and of a tile's row
+_AVX512 = {"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"}
+_NEEDED = {"amx": {*_AVX512, "amx_tile", "amx_int8"}, "avx512vnni": _AVX512, "avx2": {"avx2", "fma", "bmi2"}, "baseline": set()}
 
 
 class Unavailable(RuntimeError):
@@ -26,22 +30,30 @@ def library() -> ctypes.CDLL:
     Raises:
         Unavailable: none was built, or it is older than its sources.
     """
+    best = next(usable(), None)
+    if best is None:
+        raise Unavailable("no native library was built; run: python -m kernels.build")
+    return best
+
+
+def usable() -> Iterator[ctypes.CDLL]:
+    """Libraries that this machine can run, best first; ``level`` names each.
+
+    Raises:
+        Unavailable: one is older than its sources.
+    """
     flags = _processor_flags()
-    needed = {
-        "avx512vnni": {"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"},
-        "avx2": {"avx2", "fma", "bmi2"},
-        "baseline": set(),
-    }
     for level in levels():
         file = LIBRARIES / f"envsched-{level}.so"
-        if needed[level] <= flags and file.is_file():
-            loaded = ctypes.CDLL(str(file))
-            loaded.envsched_sources.restype = ctypes.c_char_p
-            if SOURCES.is_dir() and loaded.envsched_sources().decode() != sources_digest():
-                raise Unavailable(f"{file.name} is older than its sources; run: python -m kernels.build")
+        if not (_NEEDED[level] <= flags and file.is_file()):
+            continue
+        loaded = ctypes.CDLL(str(file))
+        loaded.envsched_sources.restype = ctypes.c_char_p
+        if SOURCES.is_dir() and loaded.envsched_sources().decode() != sources_digest():
+            raise Unavailable(f"{file.name} is older than its sources; run: python -m kernels.build")
+        if loaded.envsched_ready():
             loaded.level = level
-            return _declared(loaded)
-    raise Unavailable("no native library was built; run: python -m kernels.build")
+            yield _declared(loaded)
 
 
 def is_built() -> bool:
@@ -71,27 +83,30 @@ def has_int8() -> bool:
 
 
 class Quantised:
-    """Features as int8 codes with scale and residual, packed for the tiles: D + 8 bytes a task."""
+    """Features as int8 codes with scale and residual: D + 8 bytes a task.
+
+    ``codes``: 128 more than the code, uint8 [N rounded up to 16, D rounded up to 4].
+    """
 
     def __init__(self, vectors: np.ndarray, threads: int) -> None:
         self.vectors = contiguous(vectors, np.float32)
         num_tasks, num_features = vectors.shape
-        padded = -(-num_tasks // _LANES) * _LANES
-        self.packed = np.empty((padded, -(-num_features // 4) * 4), np.uint8)
+        padded, width = -(-num_tasks // TILE_TASKS) * TILE_TASKS, -(-num_features // 4) * 4
+        room = np.zeros(padded * width + 2 * _LINE, np.uint8)  # tiles begin at a line, and the last one is read beyond its end
+        first = -address(room) % _LINE
+        self.codes = room[first : first + padded * width].reshape(padded, width)
         self.scale, self.residual = np.empty(padded, np.float32), np.empty(padded, np.float32)
         library().envsched_quantise(
-            address(self.vectors), num_tasks, num_features, address(self.packed), address(self.scale), address(self.residual), threads
+            address(self.vectors), num_tasks, num_features, address(self.codes), address(self.scale), address(self.residual), threads
         )
 
     def codes_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Codes int8 [n, D rounded up to 4] and scales float32 [n] of rows [n]."""
-        tiles = self.packed.reshape(-1, self.packed.shape[1] // 4, 16, 4)
-        codes = tiles[rows // 16, :, rows % 16].reshape(len(rows), self.packed.shape[1])
-        return (codes ^ 128).view(np.int8), self.scale[rows]
+        return (self.codes[rows] ^ 128).view(np.int8), self.scale[rows]
 
     @property
     def nbytes(self) -> int:
-        return self.packed.nbytes + self.scale.nbytes + self.residual.nbytes
+        return self.codes.nbytes + self.scale.nbytes + self.residual.nbytes
 
 
 def cross(
@@ -102,7 +117,7 @@ def cross(
     start, stop, targets = (contiguous(values, np.int64) for values in (start, stop, targets))
     weight, row = np.empty((len(targets), num_slots)), np.empty((len(targets), num_slots), np.int64)
     library().envsched_cross(
-        address(features.vectors), address(features.packed), address(features.scale), address(features.residual), num_tasks, num_features,
+        address(features.vectors), address(features.codes), address(features.scale), address(features.residual), num_tasks, num_features,
         address(start), address(stop), address(targets), len(targets), num_slots, address(weight), address(row), threads,
     )  # fmt: skip
     return row, weight
@@ -120,7 +135,7 @@ def offer(
     _require_lists(row, weight)
     source, start, stop = (contiguous(values, np.int64) for values in (source, start, stop))
     library().envsched_offer(
-        address(features.vectors), address(features.packed), address(features.scale), address(features.residual), num_tasks, num_features,
+        address(features.vectors), address(features.codes), address(features.scale), address(features.residual), num_tasks, num_features,
         address(source), address(start), address(stop), len(source), row.shape[1], address(weight), address(row), threads,
     )  # fmt: skip
 
@@ -157,7 +172,7 @@ def stream(
     )
     mass, value = contiguous(mass, np.float64), contiguous(value, np.float64)
     library().envsched_stream(
-        address(features.packed), address(features.scale), num_tasks, num_features, address(codes), address(scale), address(mass),
+        address(features.codes), address(features.scale), num_tasks, num_features, address(codes), address(scale), address(mass),
         address(value), address(start), address(stop), len(codes), floor, address(sums), address(peak), threads,
     )  # fmt: skip
 
@@ -231,6 +246,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     pointer, integer, threads, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_double
     p, i, t, d = pointer, integer, threads, real
     signatures = {
+        "ready": (t, []),
         "has_int8": (t, []),
         "within": (None, [p, i, p, i, i, p, p, t]),
         "quantise": (None, [p, i, i, p, p, p, t]),
@@ -238,8 +254,8 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "offer": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
         "offer_within": (None, [p, i, p, p, p, i, i, p, p]),
         "stream": (None, [p, p, i, i, p, p, p, p, p, p, i, d, p, p, t]),
-        "live_cross": (None, [p, p, i, i, p, p, p, p, p, i, d, p, p, p, p, p, i, p, p, t]),
-        "live_within": (None, [p, i, p, p, p, p, p, i, p, p, p, p, p, i, p, p]),
+        "live_cross": (None, [p, p, i, i, p, p, p, p, p, i, d, p, p, p, p, i, p, p, t]),
+        "live_within": (None, [p, i, p, p, p, p, p, i, p, p, p, p, i, p, p]),
         "classes": (i, [p, p, p, p, p, p, p, p, p, i, p, p, p, i]),
         "reverse": (None, [p, p, i, i, p, p, p]),
         "gather": (None, [p, p, p, i, i, p, t]),

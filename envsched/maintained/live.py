@@ -40,15 +40,15 @@ class _LiveCarrier:
     def rescale(self, exponent: int) -> None:
         self._lists.root *= np.float32(2.0 ** (-exponent // 4))
         self._lists.least *= np.float32(2.0 ** (-exponent // 4))
-        self._table[:, 0] *= np.float32(2.0 ** (-exponent // 2))
+        self._table *= np.float32(2.0 ** (-exponent // 2))
 
     def _note(self, gifts: Gifts) -> None:
         lacking = int(gifts.slot.max()) + 1 - len(self._row)
         if lacking > 0:
             more = max(lacking, len(self._row))
             self._table, self._row = np.pad(self._table, ((0, more), (0, 0))), np.pad(self._row, (0, more))
-        self._table[gifts.slot, 0] = np.sqrt(gifts.mass)
-        self._table[gifts.slot, 1] = gifts.value / gifts.mass
+        self._table[gifts.slot, 1] = np.sqrt(gifts.mass)
+        self._table[gifts.slot, 0] = gifts.value / np.sqrt(gifts.mass)
         self._row[gifts.slot] = gifts.source
 
 

@@ -8,7 +8,7 @@
 
 namespace {
 
-constexpr int64_t BLOCK = 1024;  // sources whose codes stay in the L2 cache while queries pass over them
+constexpr int64_t BLOCK = 1024;  // tasks whose codes stay in the L2 cache while queries pass over them
 constexpr int BUFFER = 192;      // candidates of a query before the bar is raised
 
 struct Held {
@@ -48,50 +48,6 @@ void raise(Query& query, const Vectors& v, int64_t target, int K, bool all) {
   held.erase(std::remove_if(held.begin(), held.end(), [bar](const Held& h) { return h.upper < bar; }), held.end());
 }
 
-#if defined(__AVX512VNNI__)
-struct Tile {
-  float likeness[ROWS][GROUPS * LANES];  // scale_y <x8, y8>; written for rows with a hit
-  uint32_t hits[ROWS];                   // lanes that reach the row's threshold
-};
-
-// start: -128 sum x8, undoes the shift of the sources to unsigned. Returns whether any lane hit.
-inline bool tile(const uint8_t* packed, const int8_t* queries, int64_t depth, const int32_t* start, const float* threshold,
-                 const float* scales, Tile& out) {
-#define BEGIN(r) __m512i left##r = _mm512_set1_epi32(start[r]), right##r = left##r;
-  EACH_ROW(BEGIN)
-#undef BEGIN
-  for (int64_t d = 0; d < depth; ++d) {
-    const __m512i a = _mm512_loadu_si512(packed + d * 64), b = _mm512_loadu_si512(packed + (depth + d) * 64);
-#define STEP(r)                                                  \
-  {                                                              \
-    int32_t four;                                                \
-    std::memcpy(&four, queries + (d * ROWS + r) * 4, 4);         \
-    const __m512i q = _mm512_set1_epi32(four);                   \
-    DOT(left##r, a, q);                                          \
-    DOT(right##r, b, q);                                         \
-  }
-    EACH_ROW(STEP)
-#undef STEP
-  }
-  const __m512 a = _mm512_loadu_ps(scales), b = _mm512_loadu_ps(scales + LANES);
-  bool any = false;
-#define FINISH(r)                                                                                                            \
-  {                                                                                                                          \
-    const __m512 bar = _mm512_set1_ps(threshold[r]);                                                                         \
-    const __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(left##r), a), y = _mm512_mul_ps(_mm512_cvtepi32_ps(right##r), b);      \
-    out.hits[r] = uint32_t(_mm512_cmp_ps_mask(x, bar, _CMP_GE_OQ)) | uint32_t(_mm512_cmp_ps_mask(y, bar, _CMP_GE_OQ)) << 16; \
-    if (__builtin_expect(out.hits[r] != 0, 0)) {                                                                             \
-      _mm512_storeu_ps(out.likeness[r], x);                                                                                  \
-      _mm512_storeu_ps(out.likeness[r] + LANES, y);                                                                          \
-      any = true;                                                                                                            \
-    }                                                                                                                        \
-  }
-  EACH_ROW(FINISH)
-#undef FINISH
-  return any;
-}
-#endif
-
 }  // namespace
 
 // 1 when this build has the int8 instructions that the op is made of.
@@ -103,9 +59,9 @@ EXPORT int envsched_has_int8() {
 #endif
 }
 
-// x float32 [N, D] -> packed uint8 [P * D4], scale and residual float32 [P], P = N rounded up to 32, D4 = D rounded up to 4.
-EXPORT void envsched_quantise(const float* x, int64_t N, int64_t D, uint8_t* packed, float* scale, float* residual, int threads) {
-  const int64_t D4 = (D + 3) / 4 * 4, padded = (N + LANES * GROUPS - 1) / (LANES * GROUPS) * (LANES * GROUPS);
+// x float32 [N, D] -> codes uint8 [P, D4], scale and residual float32 [P], P = N rounded up to TASKS, D4 = D rounded up to 4.
+EXPORT void envsched_quantise(const float* x, int64_t N, int64_t D, uint8_t* codes, float* scale, float* residual, int threads) {
+  const int64_t D4 = (D + 3) / 4 * 4, padded = (N + TASKS - 1) / TASKS * TASKS;
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t i = 0; i < padded; ++i) {
     float largest = 0.f;
@@ -115,7 +71,7 @@ EXPORT void envsched_quantise(const float* x, int64_t N, int64_t D, uint8_t* pac
     for (int64_t d = 0; d < D4; ++d) {
       const float value = i < N && d < D ? x[i * D + d] : 0.f;
       const float rounded = std::nearbyint(value / step);
-      packed[((i / LANES * D4 / 4 + d / 4) * LANES + i % LANES) * 4 + d % 4] = uint8_t(int(rounded) + 128);
+      codes[i * D4 + d] = uint8_t(int(rounded) + 128);
       const double rest = double(value) - double(step) * rounded;
       square += rest * rest;
     }
@@ -127,50 +83,48 @@ EXPORT void envsched_quantise(const float* x, int64_t N, int64_t D, uint8_t* pac
 #if defined(__AVX512VNNI__)
 namespace {
 
-constexpr int64_t CHUNK = 20 * ROWS;  // queries that pass over a block of sources together
+constexpr int64_t CHUNK = 5 * SOURCES;  // queries that pass over a block of tasks together
 
-// One chunk of queries against all sources.
+// One chunk of queries against all tasks.
 void search(const Vectors& v, int64_t N, const std::vector<float>& worst_of, const int64_t* start, const int64_t* stop, const int64_t* targets, int64_t count,
             int K, double* weight, int64_t* row) {
-  const int64_t depth = v.D4 / 4, groups = (N + LANES * GROUPS - 1) / (LANES * GROUPS) * GROUPS, padded = (count + ROWS - 1) / ROWS * ROWS;
-  std::vector<Query> queries(padded);
-  std::vector<int8_t> codes(padded * v.D4);
-  std::vector<int32_t> begin(padded, 0);
-  std::vector<float> slack(padded), threshold(padded, INFINITY);
-  for (int64_t first = 0; first < padded; first += ROWS)
-    pack_queries(v, targets + first, std::min<int64_t>(ROWS, count - first), codes.data() + first * v.D4);
-  for (int64_t q = 0; q < count; ++q) {
-    queries[q].held.reserve(BUFFER + GROUPS * LANES);
-    queries[q].bar = 1e-30f;
-    for (int64_t d = 0; d < v.D4; ++d) begin[q] -= 128 * v.code(targets[q], d);
+  const Registers registers;
+  const std::vector<Panel> panels = panels_of(v, targets, count);
+  std::vector<Query> queries(count);
+  std::vector<float> slack(count);
+  std::vector<Bounds> bounds(panels.size());  // of the similarity, over the bar
+  for (Query& query : queries) {
+    query.held.reserve(BUFFER + 1);
+    query.bar = 1e-30f;
   }
-  Tile out;
-  for (int64_t block = 0; block < groups; block += BLOCK / LANES) {
-    const float worst = worst_of[block * LANES / BLOCK];
+  for (int64_t q = 0; q < count; ++q) bounds[q / SOURCES].slope[q % SOURCES] = v.scale[targets[q]];
+  const float low[TASKS] = {};
+  Products products;
+  Reached reached;
+  for (int64_t block = 0; block < N; block += BLOCK) {
+    const float worst = worst_of[block / BLOCK];
     for (int64_t q = 0; q < count; ++q) {
       const float rest = v.residual[targets[q]];
       slack[q] = (rest + (1.0001f + rest) * worst) * 1.0001f + 1e-6f;
-      threshold[q] = (queries[q].bar - slack[q]) / v.scale[targets[q]];
+      bounds[q / SOURCES].shift[q % SOURCES] = slack[q] - queries[q].bar;
     }
-    const int64_t end = std::min(groups, block + BLOCK / LANES);
-    for (int64_t first = 0; first < count; first += ROWS)
-      for (int64_t g = block; g < end; g += GROUPS) {
-        if (!tile(v.packed + g * LANES * v.D4, codes.data() + first * v.D4, depth, begin.data() + first,
-                  threshold.data() + first, v.scale + g * LANES, out))
-          continue;
-        for (int64_t q = first; q < std::min(count, first + ROWS); ++q) {
-          Query& query = queries[q];
-          const int64_t target = targets[q];
-          for (uint32_t hits = out.hits[q - first]; hits; hits &= hits - 1) {
-            const int l = __builtin_ctz(hits);
-            const int64_t j = g * LANES + l;
-            if (j >= N || (j >= start[target] && j < stop[target])) continue;
-            query.held.push_back({out.likeness[q - first][l] * v.scale[target] + slack[q], int32_t(j)});
+    for (size_t p = 0; p < panels.size(); ++p)
+      for (int64_t column = block; column < std::min(N, block + BLOCK); column += TASKS) {
+        multiply(v.of(column), v.D4, panels[p], products);
+        reached.compare(products, panels[p].groups, v.scale + column, bounds[p], low);
+        for (uint32_t tasks = reached.tasks(); tasks; tasks &= tasks - 1) {
+          const int64_t t = __builtin_ctz(tasks), j = column + t;
+          if (j >= N) break;
+          for (uint64_t found = reached.by(t); found; found &= found - 1) {
+            const int64_t s = __builtin_ctzll(found), q = p * SOURCES + s, target = targets[q];
+            if (j >= start[target] && j < stop[target]) continue;
+            Query& query = queries[q];
+            query.held.push_back({bound(products, t, s, v.scale[j], bounds[p]) + query.bar, int32_t(j)});
+            if (int(query.held.size()) < BUFFER) continue;
+            raise(query, v, target, K, false);
+            if (int(query.held.size()) > BUFFER * 3 / 4) raise(query, v, target, K, true);
+            bounds[p].shift[s] = slack[q] - query.bar;
           }
-          if (int(query.held.size()) < BUFFER) continue;
-          raise(query, v, target, K, false);
-          if (int(query.held.size()) > BUFFER * 3 / 4) raise(query, v, target, K, true);
-          threshold[q] = (query.bar - slack[q]) / v.scale[target];
         }
       }
   }
@@ -189,11 +143,11 @@ void search(const Vectors& v, int64_t N, const std::vector<float>& worst_of, con
 
 // Lists of the tasks `targets` [T]: weight float64 [T, K], row int64 [T, K]; empty slots 0 and -1.
 // start, stop int64 [N]: the range of rows of each task's own environment.
-// packed, scale, residual: as envsched_quantise made them.
-EXPORT void envsched_cross(const float* x, const uint8_t* packed, const float* scale, const float* residual, int64_t N, int64_t D,
+// codes, scale, residual: as envsched_quantise made them.
+EXPORT void envsched_cross(const float* x, const uint8_t* codes, const float* scale, const float* residual, int64_t N, int64_t D,
                            const int64_t* start, const int64_t* stop, const int64_t* targets, int64_t T, int64_t K, double* weight,
                            int64_t* row, int threads) {
-  const Vectors v{x, packed, scale, residual, D, (D + 3) / 4 * 4};
+  const Vectors v{x, codes, scale, residual, D, (D + 3) / 4 * 4};
   std::vector<float> worst(N / BLOCK + 1, 0.f);
   for (int64_t j = 0; j < N; ++j) worst[j / BLOCK] = std::max(worst[j / BLOCK], residual[j]);
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1)

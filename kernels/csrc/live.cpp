@@ -13,68 +13,88 @@
 namespace {
 
 struct Lists {
-  float* root;           // [N, stride] fourth roots, descending, 0 for an empty slot
-  int32_t* slot;         // [N, stride] places in the tables of visited tasks, -1 for an empty slot
-  float* least;          // [N] last root of each list
-  int64_t K;             // <= 16
-  const float* table;    // [slots][2] root of the mass and own variance of each visited task
-  const int32_t* row;    // [slots]
+  float* list;         // [N][2][stride]: fourth roots, descending, 0 for an empty slot; places in the tables as int32, -1 for one
+  float* least;        // [N] last root of each list
+  int64_t K;           // <= 16; the slots from K on mean nothing
+  const float* table;  // [slots][2] of each visited task: its mass's root times its own variance, and alone
+  const int32_t* row;  // [slots]
   float *sums, *peak;
   int64_t relation;
-  int64_t stride = K > 8 ? 16 : 8;  // whole registers: masked stores are slow; the lanes from K on mean nothing
 };
 
-// The list of one task, in registers while sources are offered to it.
-class List {
+// The lists in registers, without masks in memory, which are slow. Q: K rounded up to a multiple of 4, over 4.
+template <int Q>
+class Keeper {
  public:
-  List(const Lists& lists, int64_t task)
-      : l_(lists), task_(task), all_(__mmask16((1u << lists.K) - 1)), roots_(_mm512_loadu_ps(lists.root + task * lists.stride)),
-        slots_(_mm512_loadu_si512(lists.slot + task * lists.stride)) {}
+  explicit Keeper(const Lists& lists) : l_(lists), all_(__mmask16((1u << lists.K) - 1)) {}
 
-  void offer(float root, int32_t source) {
+  const float* list(int64_t task) const { return roots_of(task); }
+
+  // A source competes for a slot of the task's list.
+  void offer(int64_t task, float root, int32_t source) const {
+    float* const list = roots_of(task);
     const __m512 offered = _mm512_set1_ps(root);
     const __m512i place_of = _mm512_set1_epi32(source);
-    const __mmask16 known = _mm512_mask_cmpeq_epi32_mask(all_, slots_, place_of);
-    if (known) {
-      roots_ = _mm512_maskz_compress_ps(all_ & ~known, roots_);
-      slots_ = _mm512_mask_compress_epi32(_mm512_set1_epi32(-1), all_ & ~known, slots_);
+    __m512 roots = load(list);
+    __m512i slots = _mm512_castps_si512(load(list + STRIDE));
+    if (const __mmask16 known = _mm512_mask_cmpeq_epi32_mask(all_, slots, place_of)) {
+      roots = _mm512_maskz_compress_ps(all_ & ~known, roots);
+      slots = _mm512_mask_compress_epi32(_mm512_set1_epi32(-1), all_ & ~known, slots);
     }
-    unsigned place = _mm_popcnt_u32(_mm512_mask_cmp_ps_mask(all_, roots_, offered, _CMP_GE_OQ));
-    if (const unsigned equal = _mm512_mask_cmp_ps_mask(all_, roots_, offered, _CMP_EQ_OQ)) place = by_row(equal, place, source);
-    if (place >= unsigned(l_.K)) return;
-    const __mmask16 others = __mmask16(~(1u << place));
-    roots_ = _mm512_mask_expand_ps(offered, others, roots_);
-    slots_ = _mm512_mask_expand_epi32(place_of, others, slots_);
-    changed_ = true;
+    unsigned place = _mm_popcnt_u32(_mm512_mask_cmp_ps_mask(all_, roots, offered, _CMP_GE_OQ));
+    if (const unsigned equal = _mm512_mask_cmp_ps_mask(all_, roots, offered, _CMP_EQ_OQ)) place = by_row(slots, equal, place, source);
+    const __mmask16 others = __mmask16(~(1u << place));  // all, or a lane without meaning, where the list is full of better ones
+    store(list, _mm512_mask_expand_ps(offered, others, roots));
+    store(list + STRIDE, _mm512_castsi512_ps(_mm512_mask_expand_epi32(place_of, others, slots)));
   }
 
-  // Store the list, and its task's sums, where it has changed.
-  void finish() const {
-    if (!changed_) return;
-    if (l_.stride == 16) {
-      _mm512_storeu_ps(l_.root + task_ * 16, roots_);
-      _mm512_storeu_si512(l_.slot + task_ * 16, slots_);
-    } else {
-      _mm256_storeu_ps(l_.root + task_ * 8, _mm512_castps512_ps256(roots_));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(l_.slot + task_ * 8), _mm512_castsi512_si256(slots_));
-    }
-    l_.least[task_] = _mm512_cvtss_f32(_mm512_permutexvar_ps(_mm512_set1_epi32(int(l_.K) - 1), roots_));
-    const __mmask16 taken = _mm512_mask_cmpge_epi32_mask(all_, slots_, _mm512_setzero_si512());
-    const __m512 zero = _mm512_setzero_ps();
-    const __m512 mass = _mm512_mask_i32gather_ps(zero, taken, slots_, l_.table, 8), value = _mm512_mask_i32gather_ps(zero, taken, slots_, l_.table + 1, 8);
-    const __m512 weight = _mm512_mul_ps(_mm512_mul_ps(roots_, roots_), mass);
-    float* sum = l_.sums + task_ * 4;
-    sum[2 * l_.relation] = _mm512_mask_reduce_add_ps(taken, _mm512_mul_ps(weight, value));
-    sum[2 * l_.relation + 1] = _mm512_mask_reduce_add_ps(taken, weight);
-    float& top = l_.peak[task_ / BLOCK_ROWS];
-    top = std::max(top, sum[0] + sum[2]);
+  // What the list lends, after it has changed.
+  void settle(int64_t task) const {
+    const float* const list = roots_of(task);
+    l_.least[task] = list[l_.K - 1];
+    const __m512 roots = load(list), squares = _mm512_maskz_mul_ps(all_, roots, roots);
+    const __m512i slots = _mm512_max_epi32(_mm512_castps_si512(load(list + STRIDE)), _mm512_setzero_si512());
+    const __m512i pairs = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+    __m512 sum = _mm512_mul_ps(_mm512_permutexvar_ps(pairs, squares), evidence(_mm512_castsi512_si256(slots), uint8_t(all_)));
+    if (Q > 2)
+      sum = _mm512_fmadd_ps(_mm512_permutexvar_ps(_mm512_add_epi32(pairs, _mm512_set1_epi32(8)), squares),
+                            evidence(_mm512_extracti64x4_epi64(slots, 1), uint8_t(all_ >> 8)), sum);
+    const __m256 four = _mm256_add_ps(_mm512_castps512_ps256(sum), _mm512_extractf32x8_ps(sum, 1));
+    const __m128 two = _mm_add_ps(_mm256_castps256_ps128(four), _mm256_extractf128_ps(four, 1));
+    float* of = l_.sums + task * 4;
+    _mm_storel_pi(reinterpret_cast<__m64*>(of + 2 * l_.relation), _mm_add_ps(two, _mm_movehl_ps(two, two)));
+    float& top = l_.peak[task / BLOCK_ROWS];
+    top = std::max(top, of[0] + of[2]);
   }
 
  private:
+  static constexpr int64_t STRIDE = 4 * Q;
+
+  float* roots_of(int64_t task) const { return l_.list + task * 2 * STRIDE; }
+
+  __m512 evidence(__m256i slots, __mmask8 taken) const {
+    return _mm512_castpd_ps(_mm512_mask_i32gather_pd(_mm512_setzero_pd(), taken, slots, l_.table, 8));
+  }
+
+  // Loads as wide as the stores: what was just stored needn't reach the cache first.
+  static __m512 load(const float* from) {
+    if (Q == 1) return _mm512_castps128_ps512(_mm_loadu_ps(from));
+    if (Q == 4) return _mm512_loadu_ps(from);
+    const __m512 lanes = _mm512_castps256_ps512(_mm256_loadu_ps(from));
+    return Q == 3 ? _mm512_insertf32x4(lanes, _mm_loadu_ps(from + 8), 2) : lanes;
+  }
+
+  static void store(float* to, __m512 lanes) {
+    if (Q == 4) return _mm512_storeu_ps(to, lanes);
+    if (Q == 1) return _mm_storeu_ps(to, _mm512_castps512_ps128(lanes));
+    _mm256_storeu_ps(to, _mm512_castps512_ps256(lanes));
+    if (Q == 3) _mm_storeu_ps(to + 8, _mm512_extractf32x4_ps(lanes, 2));
+  }
+
   // Among equals, before the first one of a higher row.
-  unsigned by_row(unsigned equal, unsigned place, int32_t source) const {
+  unsigned by_row(__m512i held, unsigned equal, unsigned place, int32_t source) const {
     alignas(64) int32_t slots[16];
-    _mm512_store_si512(slots, slots_);
+    _mm512_store_si512(slots, held);
     for (; equal; equal &= equal - 1) {
       const unsigned k = unsigned(__builtin_ctz(equal));
       if (slots[k] < 0 || l_.row[slots[k]] > l_.row[source]) return k;
@@ -82,137 +102,168 @@ class List {
     return place;
   }
 
-  const Lists& l_;
-  const int64_t task_;
+  const Lists l_;
   const __mmask16 all_;
-  __m512 roots_;
-  __m512i slots_;
-  bool changed_ = false;
 };
 
-struct Offers {
-  float slope[ROWS], shift[ROWS];  // root = slope scale_i <x8, y8> + shift
-  int32_t begin[ROWS];
+struct Batch {
+  Bounds roots;  // root = slope scale_i <x8, y8> + shift
+  int32_t place[SOURCES] = {};
+  Homes homes;
 };
 
-constexpr int64_t WIDE = GROUPS * LANES, CHUNK = 5 * ROWS;  // tasks of a tile; sources that pass over it together
+constexpr int64_t BLOCK = 4 * TASKS;  // tasks whose hits are found, and whose lists are fetched, before the ones before them are offered
 
-struct Roots {
-  float value[CHUNK][WIDE];  // written for sources with a hit
-  uint32_t hits[CHUNK];
+// Pairs of a block and a batch that reach the task's list.
+struct Hits {
+  int64_t column = 0, count = 0, num_tasks = 0;
+  const Batch* batch = nullptr;
+  int32_t task[BLOCK];  // those with a hit
+  uint16_t pair[BLOCK * SOURCES + 4];  // task * SOURCES + source, ascending
+  float root[BLOCK * SOURCES + 4];
 };
 
-inline bool live_tile(const uint8_t* packed, const int8_t* queries, int64_t depth, const Offers& o, const float* scales, const float* least,
-                      float (*value)[WIDE], uint32_t* found) {
-#define BEGIN(r) __m512i left##r = _mm512_set1_epi32(o.begin[r]), right##r = left##r;
-  EACH_ROW(BEGIN)
-#undef BEGIN
-  for (int64_t d = 0; d < depth; ++d) {
-    const __m512i a = _mm512_loadu_si512(packed + d * 64), b = _mm512_loadu_si512(packed + (depth + d) * 64);
-#define STEP(r)                                          \
-  {                                                      \
-    int32_t four;                                        \
-    std::memcpy(&four, queries + (d * ROWS + r) * 4, 4); \
-    const __m512i q = _mm512_set1_epi32(four);           \
-    DOT(left##r, a, q);                                  \
-    DOT(right##r, b, q);                                 \
+class Pass {
+ public:
+  Pass(const Vectors& v, int64_t N, const float* least) : v_(v), N_(N), least_(least) {}
+
+  void find(int64_t column, const Panel& panel, const Batch& batch, Hits& hits) {
+    hits.column = column, hits.batch = &batch, hits.count = hits.num_tasks = 0;
+    for (int64_t t = 0; t < BLOCK && column + t < N_; t += TASKS) {
+      multiply(v_.of(column + t), v_.D4, panel, products_);
+      float low[TASKS];
+      for (int64_t i = 0; i < TASKS; ++i) low[i] = std::max(1e-30f, least_[column + t + i]);
+      reached_.compare(products_, panel.groups, v_.scale + column + t, batch.roots, low);
+      list(t, batch, hits);
+    }
   }
-    EACH_ROW(STEP)
-#undef STEP
+
+ private:
+  void list(int64_t first, const Batch& batch, Hits& hits) {
+    const int64_t column = hits.column + first, last = std::min(N_, column + TASKS);
+    const uint64_t some = batch.homes.meet(column, last);
+    for (int64_t t = 0; t < last - column; ++t) {
+      uint64_t found = reached_.by(t);
+      if (__builtin_expect(some != 0, 0)) found &= ~batch.homes.meet(column + t, column + t + 1);
+      hits.task[hits.num_tasks] = int32_t(first + t);
+      hits.num_tasks += found != 0;
+      // Mostly none, one or two: written without asking.
+      const int64_t count = __builtin_popcountll(found);
+      const float scale = v_.scale[column + t];
+      for (int64_t n = hits.count; n < hits.count + 2; ++n, found &= found - 1) write(hits, n, first, t, found, scale, batch);
+      if (__builtin_expect(count > 2, 0))
+        for (int64_t n = hits.count + 2; found; ++n, found &= found - 1) write(hits, n, first, t, found, scale, batch);
+      hits.count += count;
+    }
   }
-  const __m512 a = _mm512_loadu_ps(scales), b = _mm512_loadu_ps(scales + LANES), tiny = _mm512_set1_ps(1e-30f);
-  const __m512 low = _mm512_max_ps(tiny, _mm512_loadu_ps(least)), high = _mm512_max_ps(tiny, _mm512_loadu_ps(least + LANES));
-  uint32_t any = 0;
-#define FINISH(r)                                                                                                             \
-  {                                                                                                                           \
-    const __m512 slope = _mm512_set1_ps(o.slope[r]), shift = _mm512_set1_ps(o.shift[r]);                                      \
-    const __m512 x = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(left##r), a), slope, shift);                            \
-    const __m512 y = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(right##r), b), slope, shift);                           \
-    found[r] = uint32_t(_mm512_cmp_ps_mask(x, low, _CMP_GE_OQ)) | uint32_t(_mm512_cmp_ps_mask(y, high, _CMP_GE_OQ)) << 16; \
-    any |= found[r];                                                                                                       \
-    if (found[r]) {                                                                                                        \
-      _mm512_storeu_ps(value[r], x);                                                                                      \
-      _mm512_storeu_ps(value[r] + LANES, y);                                                                              \
-    }                                                                                                                         \
+
+  void write(Hits& hits, int64_t n, int64_t first, int64_t t, uint64_t found, float scale, const Batch& batch) const {
+    const int64_t s = _tzcnt_u64(found) % SOURCES;
+    hits.pair[n] = uint16_t((first + t) * SOURCES + s);
+    hits.root[n] = bound(products_, t, s, scale, batch.roots);
   }
-  EACH_ROW(FINISH)
-#undef FINISH
-  return any != 0;
+
+  const Vectors& v_;
+  const int64_t N_;
+  const float* least_;
+  Products products_;
+  Reached reached_;
+};
+
+template <int Q>
+void fetch(const Keeper<Q>& keeper, const Hits& hits) {
+  for (int64_t n = 0; n < hits.num_tasks; ++n) {
+    const char* list = reinterpret_cast<const char*>(keeper.list(hits.column + hits.task[n]));
+    for (int64_t at = 0; at < 32 * Q; at += 64) __builtin_prefetch(list + at, 1);
+    __builtin_prefetch(list + 32 * Q - 1, 1);
+  }
+}
+
+template <int Q>
+void take(const Keeper<Q>& keeper, const Hits& hits) {
+  for (int64_t n = 0; n < hits.count; ++n)
+    keeper.offer(hits.column + hits.pair[n] / SOURCES, hits.root[n], hits.batch->place[hits.pair[n] % SOURCES]);
+  for (int64_t n = 0; n < hits.num_tasks; ++n) keeper.settle(hits.column + hits.task[n]);
+}
+
+template <int Q>
+void offer_all(const Vectors& v, int64_t N, const std::vector<Panel>& panels, const std::vector<Batch>& batches, const Lists& lists, int threads) {
+#pragma omp parallel num_threads(threads)
+  {
+    const Registers registers;
+    const Keeper<Q> keeper(lists);
+    Pass pass(v, N, lists.least);
+    Hits found[2];
+    int now = 0;
+#pragma omp for schedule(static) nowait
+    for (int64_t column = 0; column < N; column += BLOCK)
+      for (size_t p = 0; p < panels.size(); ++p, now ^= 1) {
+        pass.find(column, panels[p], batches[p], found[now]);
+        fetch(keeper, found[now]);
+        take(keeper, found[now ^ 1]);
+      }
+    take(keeper, found[now ^ 1]);
+  }
+}
+
+void offer_all(const Vectors& v, int64_t N, const std::vector<Panel>& panels, const std::vector<Batch>& batches, const Lists& lists, int threads) {
+  switch ((lists.K + 3) / 4) {
+    case 1: return offer_all<1>(v, N, panels, batches, lists, threads);
+    case 2: return offer_all<2>(v, N, panels, batches, lists, threads);
+    case 3: return offer_all<3>(v, N, panels, batches, lists, threads);
+    default: return offer_all<4>(v, N, panels, batches, lists, threads);
+  }
+}
+
+template <int Q>
+void offer_within(const float* x, int64_t D, const int64_t* source, const int64_t* place, const double* mass, const int64_t* start,
+                  const int64_t* stop, int64_t count, const Lists& lists) {
+  const Keeper<Q> keeper(lists);
+  for (int64_t s = 0; s < count; ++s)
+    for (int64_t i = start[s]; i < stop[s]; ++i) {
+      if (i == source[s]) continue;
+      const double similarity = clipped(exact_dot(x + i * D, x + source[s] * D, D));
+      const float root = float(std::sqrt(std::sqrt(mass[s]) * similarity));
+      if (!(root > 0 && root >= lists.least[i])) continue;
+      keeper.offer(i, root, int32_t(place[s]));
+      keeper.settle(i);
+    }
 }
 
 }  // namespace
 
-// Offer sources to all tasks of other environments. packed, scale: as envsched_quantise made them; source (rows) and place
+// Offer sources to all tasks of other environments. codes, scale: as envsched_quantise made them; source (rows) and place
 // (in table and row) int64 [S]; mass float64 [S], what they count; start, stop int64 [S] their own environments.
-// root, slot [N + 1, stride] and least [N rounded up to 32] are the lists, updated; so are columns 2 and 3 of sums [N][4], and peak.
-EXPORT void envsched_live_cross(const uint8_t* packed, const float* scale, int64_t N, int64_t D, const int64_t* source, const int64_t* place,
+// list [N, 2, stride] and least [N rounded up to TASKS] are the lists, updated; so are columns 2 and 3 of sums [N][4], and peak.
+EXPORT void envsched_live_cross(const uint8_t* codes, const float* scale, int64_t N, int64_t D, const int64_t* source, const int64_t* place,
                                 const double* mass, const int64_t* start, const int64_t* stop, int64_t count, double floor,
-                                const float* table, const int32_t* row, float* root, int32_t* slot, float* least, int64_t K, float* sums,
-                                float* peak, int threads) {
-  const Vectors v{nullptr, packed, scale, nullptr, D, (D + 3) / 4 * 4};
-  const Lists lists{root, slot, least, K, table, row, sums, peak, 1};
-  const int64_t depth = v.D4 / 4, tiles = (count + ROWS - 1) / ROWS, blocks = (N + WIDE - 1) / WIDE;
-  std::vector<int8_t> codes(size_t(tiles) * ROWS * v.D4);
-  std::vector<Offers> offers(tiles);
+                                const float* table, const int32_t* row, float* list, float* least, int64_t K, float* sums, float* peak,
+                                int threads) {
+  const Vectors v{nullptr, codes, scale, nullptr, D, (D + 3) / 4 * 4};
+  const std::vector<Panel> panels = panels_of(v, source, count);
+  std::vector<Batch> batches(panels.size());
   const double gain = 1 / (1 - floor);
-  for (int64_t t = 0; t < tiles; ++t) {
-    const int64_t rows = std::min<int64_t>(ROWS, count - t * ROWS);
-    pack_queries(v, source + t * ROWS, rows, codes.data() + t * ROWS * v.D4);
-    for (int64_t r = 0; r < ROWS; ++r) {
-      const int64_t s = t * ROWS + r;
-      const bool real = r < rows;
-      const double lift = real ? std::sqrt(std::sqrt(mass[s])) : 0.0;
-      offers[t].slope[r] = real ? float(scale[source[s]] * gain * lift) : 0.f;
-      offers[t].shift[r] = real ? float(-floor * gain * lift) : -1.f;
-      offers[t].begin[r] = 0;
-      for (int64_t d = 0; real && d < v.D4; ++d) offers[t].begin[r] -= 128 * v.code(source[s], d);
-    }
+  for (int64_t s = 0; s < count; ++s) {
+    Batch& batch = batches[s / SOURCES];
+    const double lift = std::sqrt(std::sqrt(mass[s]));
+    batch.roots.slope[s % SOURCES] = float(scale[source[s]] * gain * lift);
+    batch.roots.shift[s % SOURCES] = float(-floor * gain * lift);
+    batch.place[s % SOURCES] = int32_t(place[s]);
   }
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t column = block * WIDE;
-    Roots out;
-    for (int64_t first = 0; first < count; first += CHUNK) {
-      const int64_t end = std::min(count, first + CHUNK);
-      uint8_t wants[WIDE][CHUNK], number[WIDE] = {};  // sources that reach each task's list
-      for (int64_t t = first / ROWS; t * ROWS < end; ++t) {
-        const int64_t at = t * ROWS - first;
-        if (!live_tile(packed + column * v.D4, codes.data() + t * ROWS * v.D4, depth, offers[t], scale + column, least + column,
-                       out.value + at, out.hits + at))
-          continue;
-        for (int64_t q = at; q < std::min<int64_t>(end - first, at + ROWS); ++q)
-          for (uint32_t hits = out.hits[q]; hits; hits &= hits - 1) {
-            const int l = __builtin_ctz(hits);
-            wants[l][number[l]++] = uint8_t(q);
-          }
-      }
-      for (int64_t l = 0; l < std::min(WIDE, N - column); ++l) {
-        if (!number[l]) continue;
-        const int64_t i = column + l;
-        List list(lists, i);
-        for (int n = 0; n < number[l]; ++n) {
-          const int64_t q = wants[l][n], s = first + q;
-          if (i < start[s] || i >= stop[s]) list.offer(out.value[q][l], int32_t(place[s]));
-        }
-        list.finish();
-      }
-    }
-  }
+  for (size_t p = 0; p < panels.size(); ++p) batches[p].homes.fill(start + p * SOURCES, stop + p * SOURCES, panels[p].count);
+  offer_all(v, N, panels, batches, {list, least, K, table, row, sums, peak, 1}, threads);
 }
 
 // The same inside environments: exact similarities of x float32 [N, D], a source is offered to the other rows of start .. stop.
 EXPORT void envsched_live_within(const float* x, int64_t D, const int64_t* source, const int64_t* place, const double* mass,
                                  const int64_t* start, const int64_t* stop, int64_t count, const float* table, const int32_t* row,
-                                 float* root, int32_t* slot, float* least, int64_t K, float* sums, float* peak) {
-  const Lists lists{root, slot, least, K, table, row, sums, peak, 0};
-  for (int64_t s = 0; s < count; ++s)
-    for (int64_t i = start[s]; i < stop[s]; ++i) {
-      if (i == source[s]) continue;
-      const double similarity = clipped(exact_dot(x + i * D, x + source[s] * D, D));
-      if (!(similarity > 0)) continue;
-      List list(lists, i);
-      list.offer(float(std::sqrt(std::sqrt(mass[s]) * similarity)), int32_t(place[s]));
-      list.finish();
-    }
+                                 float* list, float* least, int64_t K, float* sums, float* peak) {
+  const Lists lists{list, least, K, table, row, sums, peak, 0};
+  switch ((K + 3) / 4) {
+    case 1: return offer_within<1>(x, D, source, place, mass, start, stop, count, lists);
+    case 2: return offer_within<2>(x, D, source, place, mass, start, stop, count, lists);
+    case 3: return offer_within<3>(x, D, source, place, mass, start, stop, count, lists);
+    default: return offer_within<4>(x, D, source, place, mass, start, stop, count, lists);
+  }
 }
 #endif

@@ -8,108 +8,90 @@
 #if defined(__AVX512VNNI__)
 namespace {
 
-struct Updates {
-  float slope[ROWS], shift[ROWS], mass[ROWS], value[ROWS];
-  int32_t begin[ROWS];
-  int64_t start[ROWS], stop[ROWS];  // own environment
+struct alignas(64) Updates {
+  float slope[SOURCES] = {}, shift[SOURCES] = {}, mass[SOURCES] = {}, value[SOURCES] = {};
+  Homes homes;
 };
 
-inline __mmask16 foreign(int64_t column, int64_t start, int64_t stop) {
-  const int64_t from = std::min<int64_t>(16, std::max<int64_t>(0, start - column)), to = std::min<int64_t>(16, std::max<int64_t>(0, stop - column));
-  return __mmask16(~((0xFFFFu >> (16 - to)) & ~((1u << from) - 1)));
+// The sums of 16 rows of 16.
+inline __m512 sum_rows(const __m512 (&row)[LANES]) {
+  __m512 two[8], four[4], eight[2];
+  for (int r = 0; r < 8; ++r) two[r] = _mm512_add_ps(_mm512_unpacklo_ps(row[2 * r], row[2 * r + 1]), _mm512_unpackhi_ps(row[2 * r], row[2 * r + 1]));
+  for (int r = 0; r < 4; ++r) {
+    const __m512d a = _mm512_castps_pd(two[2 * r]), b = _mm512_castps_pd(two[2 * r + 1]);
+    four[r] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+  }
+  for (int r = 0; r < 2; ++r)
+    eight[r] = _mm512_add_ps(_mm512_shuffle_f32x4(four[2 * r], four[2 * r + 1], 0x88), _mm512_shuffle_f32x4(four[2 * r], four[2 * r + 1], 0xdd));
+  return _mm512_add_ps(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88), _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd));
 }
 
-// A tile's weights, added to mass and value of its 32 tasks; some: a task may be of a query's own environment.
-template <bool some>
-inline void add_tile(const uint8_t* packed, const int8_t* queries, int64_t depth, const Updates& u, const float* scales, int64_t column,
-                     float* mass, float* value) {
-#define BEGIN(r) __m512i left##r = _mm512_set1_epi32(u.begin[r]), right##r = left##r;
-  EACH_ROW(BEGIN)
-#undef BEGIN
-  for (int64_t d = 0; d < depth; ++d) {
-    const __m512i a = _mm512_loadu_si512(packed + d * 64), b = _mm512_loadu_si512(packed + (depth + d) * 64);
-#define STEP(r)                                          \
-  {                                                      \
-    int32_t four;                                        \
-    std::memcpy(&four, queries + (d * ROWS + r) * 4, 4); \
-    const __m512i q = _mm512_set1_epi32(four);           \
-    DOT(left##r, a, q);                                  \
-    DOT(right##r, b, q);                                 \
+// What the sources of a panel add to mass and value of TASKS tasks.
+inline void add_tile(const Products& products, const Updates& u, int64_t groups, const float* scales, int64_t column, __m512& mass, __m512& value) {
+  const __m512 zero = _mm512_setzero_ps();
+  const bool some = u.homes.meet(column, column + TASKS);
+  __m512 m[TASKS], v[TASKS];
+  for (int64_t t = 0; t < TASKS; ++t) m[t] = v[t] = zero;
+  for (int64_t g = 0; g < groups; ++g) {
+    const __m512 slope = _mm512_load_ps(u.slope + g * LANES), shift = _mm512_load_ps(u.shift + g * LANES);
+    const __m512 dm = _mm512_load_ps(u.mass + g * LANES), dv = _mm512_load_ps(u.value + g * LANES);
+    for (int64_t t = 0; t < TASKS; ++t) {
+      __m512 x = _mm512_max_ps(zero, _mm512_fmadd_ps(_mm512_mul_ps(products.lane(t, g), _mm512_set1_ps(scales[t])), slope, shift));
+      if (__builtin_expect(some, 0)) x = _mm512_maskz_mov_ps(__mmask16(~u.homes.meet(column + t, column + t + 1) >> (g * LANES)), x);
+      x = _mm512_mul_ps(x, x);
+      m[t] = _mm512_fmadd_ps(x, dm, m[t]);
+      v[t] = _mm512_fmadd_ps(x, dv, v[t]);
+    }
   }
-    EACH_ROW(STEP)
-#undef STEP
-  }
-  const __m512 a = _mm512_loadu_ps(scales), b = _mm512_loadu_ps(scales + LANES), zero = _mm512_setzero_ps();
-  __m512 m0 = _mm512_loadu_ps(mass), m1 = _mm512_loadu_ps(mass + LANES), v0 = _mm512_loadu_ps(value), v1 = _mm512_loadu_ps(value + LANES);
-#define FINISH(r)                                                                                                            \
-  {                                                                                                                          \
-    const __m512 slope = _mm512_set1_ps(u.slope[r]), shift = _mm512_set1_ps(u.shift[r]);                                     \
-    __m512 x = _mm512_max_ps(zero, _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(left##r), a), slope, shift));            \
-    __m512 y = _mm512_max_ps(zero, _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(right##r), b), slope, shift));           \
-    if (some) x = _mm512_maskz_mov_ps(foreign(column, u.start[r], u.stop[r]), x);                                            \
-    if (some) y = _mm512_maskz_mov_ps(foreign(column + LANES, u.start[r], u.stop[r]), y);                                    \
-    x = _mm512_mul_ps(x, x);                                                                                                 \
-    y = _mm512_mul_ps(y, y);                                                                                                 \
-    m0 = _mm512_fmadd_ps(x, _mm512_set1_ps(u.mass[r]), m0);                                                                  \
-    m1 = _mm512_fmadd_ps(y, _mm512_set1_ps(u.mass[r]), m1);                                                                  \
-    v0 = _mm512_fmadd_ps(x, _mm512_set1_ps(u.value[r]), v0);                                                                 \
-    v1 = _mm512_fmadd_ps(y, _mm512_set1_ps(u.value[r]), v1);                                                                 \
-  }
-  EACH_ROW(FINISH)
-#undef FINISH
-  _mm512_storeu_ps(mass, m0);
-  _mm512_storeu_ps(mass + LANES, m1);
-  _mm512_storeu_ps(value, v0);
-  _mm512_storeu_ps(value + LANES, v1);
+  mass = _mm512_add_ps(mass, sum_rows(m));
+  value = _mm512_add_ps(value, sum_rows(v));
 }
 
 }  // namespace
 
-// packed, scale: as envsched_quantise made them. queries int8 [S][D4] with query_scale [S]: codes of the sources, D4 = D rounded up
+// codes, scale: as envsched_quantise made them. queries int8 [S][D4] with query_scale [S]: codes of the sources, D4 = D rounded up
 // to 4; dm, dv float64 [S]; start, stop int64 [S] their own environments' rows. sums float32 [N][4]: value and mass are added to
 // the last two, the cross relation's; peak keeps up.
-EXPORT void envsched_stream(const uint8_t* packed, const float* scale, int64_t N, int64_t D, const int8_t* queries,
+EXPORT void envsched_stream(const uint8_t* codes, const float* scale, int64_t N, int64_t D, const int8_t* queries,
                             const float* query_scale, const double* dm, const double* dv, const int64_t* start, const int64_t* stop,
                             int64_t count, double floor, float* sums, float* peak, int threads) {
-  const Vectors v{nullptr, packed, scale, nullptr, D, (D + 3) / 4 * 4};
-  const int64_t depth = v.D4 / 4, tiles = (count + ROWS - 1) / ROWS, blocks = (N + GROUPS * LANES - 1) / (GROUPS * LANES);
-  std::vector<int8_t> codes(size_t(tiles) * ROWS * v.D4);
-  std::vector<Updates> updates(tiles);
+  const Vectors v{nullptr, codes, scale, nullptr, D, (D + 3) / 4 * 4};
+  std::vector<Panel> panels((count + SOURCES - 1) / SOURCES);
+  std::vector<Updates> updates(panels.size());
   const double gain = 1 / (1 - floor);
-  for (int64_t t = 0; t < tiles; ++t) {
-    const int64_t rows = std::min<int64_t>(ROWS, count - t * ROWS);
-    int8_t* tile = codes.data() + t * ROWS * v.D4;
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t d = 0; d < v.D4; d += 4) std::memcpy(tile + (d / 4 * ROWS + r) * 4, queries + (t * ROWS + r) * v.D4 + d, 4);
-    for (int64_t r = 0; r < ROWS; ++r) {
-      const int64_t s = t * ROWS + r;
-      const bool real = r < rows;
-      updates[t].slope[r] = real ? float(query_scale[s] * gain) : 0.f;
-      updates[t].shift[r] = real ? float(-floor * gain) : 0.f;
-      updates[t].mass[r] = real ? float(dm[s]) : 0.f;
-      updates[t].value[r] = real ? float(dv[s]) : 0.f;
-      updates[t].start[r] = real ? start[s] : 0;
-      updates[t].stop[r] = real ? stop[s] : 0;
-      updates[t].begin[r] = 0;
-      for (int64_t d = 0; real && d < v.D4; ++d) updates[t].begin[r] -= 128 * queries[s * v.D4 + d];
+  for (size_t p = 0; p < panels.size(); ++p) {
+    const int64_t first = p * SOURCES, sources = std::min<int64_t>(SOURCES, count - first);
+    panels[p].fill(sources, v.D4, 0, [&](int64_t s) { return queries + (first + s) * v.D4; });
+    Updates& u = updates[p];
+    for (int64_t s = 0; s < sources; ++s) {
+      u.slope[s] = float(query_scale[first + s] * gain);
+      u.shift[s] = float(-floor * gain);
+      u.mass[s] = float(dm[first + s]);
+      u.value[s] = float(dv[first + s]);
     }
+    u.homes.fill(start + first, stop + first, sources);
   }
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t column = block * GROUPS * LANES, last = std::min<int64_t>(GROUPS * LANES, N - column);
-    float mass[GROUPS * LANES] = {}, value[GROUPS * LANES] = {};
-    for (int64_t t = 0; t < tiles; ++t) {
-      const Updates& u = updates[t];
-      bool some = false;
-      for (int r = 0; r < ROWS; ++r) some |= u.start[r] < column + GROUPS * LANES && u.stop[r] > column;
-      (some ? add_tile<true> : add_tile<false>)(packed + column * v.D4, codes.data() + t * ROWS * v.D4, depth, u, scale + column, column,
-                                                mass, value);
-    }
-    for (int64_t i = 0; i < last; ++i) {
-      sums[(column + i) * 4 + 2] += value[i];
-      sums[(column + i) * 4 + 3] += mass[i];
-      float& top = peak[(column + i) / BLOCK_ROWS];
-      top = std::max(top, sums[(column + i) * 4] + sums[(column + i) * 4 + 2]);
+#pragma omp parallel num_threads(threads)
+  {
+    const Registers registers;
+    Products products;
+#pragma omp for schedule(static)
+    for (int64_t column = 0; column < N; column += TASKS) {
+      __m512 mass = _mm512_setzero_ps(), value = mass;
+      for (size_t p = 0; p < panels.size(); ++p) {
+        multiply(v.of(column), v.D4, panels[p], products);
+        add_tile(products, updates[p], panels[p].groups, scale + column, column, mass, value);
+      }
+      alignas(64) float more_mass[TASKS], more_value[TASKS];
+      _mm512_store_ps(more_mass, mass);
+      _mm512_store_ps(more_value, value);
+      float& top = peak[column / BLOCK_ROWS];
+      for (int64_t i = 0; i < std::min(TASKS, N - column); ++i) {
+        float* sum = sums + (column + i) * 4;
+        sum[2] += more_value[i];
+        sum[3] += more_mass[i];
+        top = std::max(top, sum[0] + sum[2]);
+      }
     }
   }
 }

@@ -72,9 +72,7 @@ def most(k, c, num_slots):
 
 
 def code_products(codes, num_tasks):
-    padded, width = codes.packed.shape
-    code = codes.packed.reshape(padded // 16, width // 4, 16, 4).transpose(0, 2, 1, 3).reshape(padded, width).astype(float) - 128
-    rows = (code * codes.scale[:, None])[:num_tasks]
+    rows = ((codes.codes.astype(float) - 128) * codes.scale[:, None])[:num_tasks]
     return rows @ rows.T
 
 
