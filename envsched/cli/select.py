@@ -32,7 +32,7 @@ Examples:
   envsched select --pool bundled --history rollouts.jsonl --step 5 --set half_life=24 --set coverage_share=0.25 --out -
 
   envsched select --pool data/now --previous-pool data/before@40 --findings findings.json --selected manifest_41.json
-      --history rollouts.jsonl --step 42 --out manifest_42.json
+  --history rollouts.jsonl --step 42 --out manifest_42.json
 """
 
 
@@ -51,7 +51,8 @@ def select(
         list[str] | None, typer.Option("--previous-pool", metavar="POOL@STEP", help="A pool of this run until STEP; may be repeated.")
     ] = None,
     selected: Annotated[
-        list[Path] | None, typer.Option("--selected", help="Manifest of a batch whose records may still be out; may be repeated.")
+        list[Path] | None,
+        typer.Option("--selected", metavar="MANIFEST", help="Of a batch whose records may still be out; may be repeated."),
     ] = None,
     scheduler: Annotated[str | None, typer.Option("--scheduler", help="Which scheduler chooses; else the config's.")] = None,
     cache: Annotated[
@@ -72,6 +73,8 @@ def select(
     opened = open_pool(pool)
     refuse_small_pool(len(opened), resolved.scheduler.batch_size)  # before features take their time
     name = resolved.train.scheduler if scheduler is None else scheduler
+    if selected:
+        _refuse_without_leases(name, resolved.scheduler.lease_steps)
     features = _features(opened, resolved, topologies, cache) if scheduler_entry(name).uses_features else None
     report = findings or (Path(resolved.train.findings) if resolved.train.findings else None)
     found = None if report is None else Findings.read(report, opened)
@@ -93,6 +96,15 @@ def _refuse_overwriting(out: str, **inputs: str | Path | None) -> None:
     for name, path in inputs.items():
         if path is not None and out != "-" and Path(path).is_file() and Path(out).exists() and Path(out).samefile(path):
             raise ConfigError(f"--out {out} is the file of --{name}, which would be lost; give the manifest a name of its own")
+
+
+def _refuse_without_leases(name: str, lease_steps: int) -> None:
+    from envsched.baselines import scheduler_entry
+
+    if not scheduler_entry(name).uses_features:
+        raise ConfigError(f"scheduler {name!r} keeps no leases, so --selected would change nothing; leave it out")
+    if lease_steps == 0:
+        raise ConfigError("lease_steps is 0, so --selected would change nothing; leave it out, or set lease_steps")
 
 
 def _observe(chooser, history: Path | None, step: int, previous_pools: Sequence[str], selected: Sequence[Path]) -> None:

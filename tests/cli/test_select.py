@@ -327,6 +327,20 @@ def test_a_batch_of_the_same_or_a_later_step_is_refused_as_selected(select, tmp_
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [(("--scheduler", "random"), "scheduler 'random' keeps no leases"), (("--set", "lease_steps=0"), "lease_steps is 0, so --selected")],
+)
+def test_selected_batches_are_refused_where_nothing_holds_a_lease(select, tmp_path, given, says):
+    history = tmp_path / "rollouts.jsonl"
+    write_line(history)
+    assert select(0)[0] == 0
+    status, _, err = select(1, "--history", history, "--selected", tmp_path / "manifest_0.json", *given)
+    assert status == 2
+    assert says in err
+    assert err.count("\n") == 1
+
+
 def test_a_folder_that_is_made_for_the_manifest_is_said(capsys, pool, tmp_path):
     out = tmp_path / "new" / "m.json"
     words = ("select", "--pool", pool, "--step", 0, "--batch-size", 1, "--scheduler", "random", "--out", out)
