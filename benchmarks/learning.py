@@ -5,8 +5,8 @@ Usage: python -m benchmarks.learning --schedulers envsched,random,dps,mopps --se
 Every scheduler trains for S steps, random for 3 S, each seed in a run directory under --work; every few steps the checkpoint is scored
 on the held-out tasks. Stopped at any moment, the same command goes on. Finished arms are kept in benchmarks/results/learning, a folder
 for each plan, and not run again; verdict.json and verdict.svg beside them are about all of these. What is compared stands in
-benchmarks/learning_plan.json with the digests of pool, held-out tasks, weights and settings (written by --plan, before the first
-comparison); a run on other inputs is refused. Letters: S steps.
+benchmarks/learning_plan.json with the digests of pool, held-out tasks, weights, settings and code (written by --plan, before the first
+comparison); to train an arm on other inputs is refused. Letters: S steps.
 """
 
 import argparse
@@ -46,7 +46,15 @@ def plan_of(steps: int, every: int, samples: int) -> dict[str, Any]:
         "weights": digest((MODEL / "model.safetensors").read_bytes()),
         "tokenizer": digest((MODEL / "tokenizer.json").read_bytes()),
         "settings": digest(CONFIG.read_bytes()),
+        "code": digest(*(f"{path.relative_to(ROOT)} {digest(path.read_bytes())}" for path in sources())),
     }
+
+
+def sources() -> list[Path]:
+    """What an arm is made by: the package, its kernels, the entry script, and the rollouts that score it."""
+    folders = ("envsched", "kernels", "scripts/tiny_policy")
+    inside = [path for folder in folders for kind in ("*.py", "*.cpp", "*.h") for path in (ROOT / folder).rglob(kind)]
+    return sorted([*inside, ROOT / "train.py", Path(__file__)])
 
 
 def digest_of(plan: Mapping[str, Any]) -> str:
@@ -90,13 +98,14 @@ def score_checkpoint(folder: Path, samples: int) -> float:
     return fmean(fmean(group) for group in rewards)
 
 
-def arm(work: Path, scheduler: str, seed: int, plan: Mapping[str, Any], results: Path) -> dict[str, Any]:
+def arm(work: Path | None, scheduler: str, seed: int, plan: Mapping[str, Any], results: Path) -> dict[str, Any]:
     """Train and score one scheduler with one seed, or give what ``results`` keeps of such an arm under the same plan."""
     kept = results / f"{scheduler}-seed{seed}.json"
     if not kept.exists() or json.loads(kept.read_text())["plan"] != digest_of(plan):
         steps = plan["steps"] * (STRETCH if scheduler == "random" else 1)
-        run = work / f"{scheduler}-seed{seed}"
-        train(run, work / "pool", scheduler, seed, steps, plan["evaluate_every"])
+        assert work is not None
+        run = work.resolve() / f"{scheduler}-seed{seed}"
+        train(run, work.resolve() / "pool", scheduler, seed, steps, plan["evaluate_every"])
         scores = score(run, steps, plan["evaluate_every"], plan["samples_per_held_out_task"])
         write_json(kept, {"plan": digest_of(plan), "scheduler": scheduler, "seed": seed, "scores": scores, **figures(run, steps)})
     found = _read_arm(kept)
@@ -195,23 +204,24 @@ def main() -> int:
     options = parser.parse_args()
     if options.seeds < 2:
         parser.error("--seeds: an interval needs two or more")
-    plan = plan_of(options.steps, options.every, options.samples)
+    came = plan_of(options.steps, options.every, options.samples)
     if options.plan:
-        write_json(PLAN, plan)
+        write_json(PLAN, came)
         return 0
-    if options.work is None:
-        parser.error("--work: a folder for the run directories is needed")
-    refuse_other_inputs(json.loads(PLAN.read_text()), plan)
-    work = options.work.resolve()
-    write_learning_pool(work / "pool")
+    plan = json.loads(PLAN.read_text())
     folder = RESULTS / digest_of(plan)[:12]
-    write_json(folder / "plan.json", plan)
     pairs = [(scheduler, seed) for seed in range(options.seeds) for scheduler in options.schedulers.split(",")]
+    if not all((folder / f"{scheduler}-seed{seed}.json").exists() for scheduler, seed in pairs):
+        if options.work is None:
+            parser.error("--work: a folder for the run directories is needed")
+        refuse_other_inputs(plan, came)
+        write_learning_pool(options.work.resolve() / "pool")
+        write_json(folder / "plan.json", plan)
     with ThreadPoolExecutor(options.jobs) as jobs:
-        list(jobs.map(lambda pair: arm(work, *pair, plan, folder), pairs))
-    found = verdict(kept_arms(folder), options.steps)
+        list(jobs.map(lambda pair: arm(options.work, *pair, plan, folder), pairs))
+    found = verdict(kept_arms(folder), plan["steps"])
     write_json(folder / "verdict.json", found)
-    draw(found, options.steps, folder / "verdict.svg")
+    draw(found, plan["steps"], folder / "verdict.svg")
     return 0
 
 

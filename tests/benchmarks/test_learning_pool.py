@@ -21,8 +21,8 @@ def test_it_is_the_same_each_time(pool):
 
 def test_it_has_tasks_of_every_kind_and_none_that_is_held_out(pool):
     kinds = Counter(kind_of(task.key) for task in pool.tasks)
-    assert set(kinds) == {"bundled", "routine", "foreign", "mixed"}
-    assert all(POOLS["train"].task(task.key) == task for task in pool.tasks if kind_of(task.key) == "bundled")
+    assert set(kinds) == {"open", "solved", "foreign"}
+    assert min(Counter(task.environment for task in pool.tasks).values()) >= 12, "no environment of a few tasks"
     assert not {task.prompt for task in pool.tasks} & {task.prompt for task in POOLS["held_out"].tasks}
 
 
