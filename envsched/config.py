@@ -210,6 +210,15 @@ class TrainConfig(Section):
     trackers: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = Field(
         default=("tensorboard",), description="where metrics go beside logs/metrics.jsonl"
     )
+    graph_device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto",
+        description="auto: FAISS searches on rank 0's GPU where it can; cpu: never; cuda: sums are propagated there too (graph_mode exact)",
+    )
+    shared_graph: bool = Field(
+        default=False,
+        description="each training rank keeps sums, lists and features of its own environments (graph_mode static or kernel); "
+        "false: rank 0 keeps all of them",
+    )
     overlap: bool = Field(default=True, description="observe rewards and choose the next batch while the optimizer steps")
 
     eval_every: int = Field(default=1, ge=0, description="steps between scores on BFCL's dialogues, where its files are; 0: never")

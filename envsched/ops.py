@@ -1,7 +1,8 @@
 """Which implementation of the hot operations runs: the native library where one was built, numpy and torch otherwise.
 
 ``ENVSCHED_BACKEND`` forces ``native``, ``torch`` or ``triton`` (operations on tensors, all else as ``torch``);
-``ENVSCHED_THREADS`` sets the number of threads of all native work.
+``ENVSCHED_THREADS`` sets the number of threads of all native work; ``ENVSCHED_DEVICE`` keeps FAISS off the GPU (``cpu``), or propagates
+there too (``cuda``).
 
 Letters: N tasks, M environments, D features, K slots.
 """
@@ -91,6 +92,18 @@ def require_native(wanted: str) -> None:
             f"{wanted} needs the native library with int8 inner products (AVX-512 VNNI), and this machine has none; "
             "build it with python -m kernels.build, or choose graph_mode static or incremental_exact"
         )
+
+
+def device() -> str:
+    """``auto``: FAISS searches on a GPU where it can, sums are propagated on the CPU; ``cpu``: neither on a GPU; ``cuda``: both.
+
+    Raises:
+        ConfigError: ``ENVSCHED_DEVICE`` names none of them.
+    """
+    wanted = os.environ.get("ENVSCHED_DEVICE", "auto")
+    if wanted not in ("auto", "cpu", "cuda"):
+        raise ConfigError(f"ENVSCHED_DEVICE: expected auto, cpu or cuda; came {wanted!r}")
+    return wanted
 
 
 @cache

@@ -11,6 +11,7 @@ from types import ModuleType
 import numpy as np
 import torch
 
+from envsched import ops
 from envsched.errors import MissingExtraError
 
 _log = logging.getLogger(__name__)
@@ -68,8 +69,10 @@ class Cells:
 
 
 def num_gpus() -> int:
-    """GPUs that the installed FAISS can use; 0 with faiss-cpu."""
+    """GPUs that the installed FAISS can use and may; 0 with faiss-cpu, or where ``ENVSCHED_DEVICE`` is cpu."""
     faiss = load_faiss()
+    if ops.device() == "cpu":
+        return 0
     return faiss.get_num_gpus() if hasattr(faiss, "StandardGpuResources") else 0
 
 
@@ -86,7 +89,7 @@ def load_faiss() -> ModuleType:
     faiss.omp_set_num_threads(torch.get_num_threads())
     faiss.cvar.distance_compute_blas_threshold = _BLAS_THRESHOLD
     gpus = faiss.get_num_gpus() if hasattr(faiss, "StandardGpuResources") else 0
-    _log.info("FAISS %s searches on %s", faiss.__version__, f"{gpus} GPU(s)" if gpus else "the CPU")
+    _log.info("FAISS %s finds %s", faiss.__version__, f"{gpus} GPU(s)" if gpus else "no GPU")
     return faiss
 
 

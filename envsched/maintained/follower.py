@@ -3,18 +3,21 @@
 Letters: B batch.
 """
 
+from functools import partial
+
 import numpy as np
 
 from envsched.config import SchedulerConfig
 from envsched.features import Features
 from envsched.files import digest
 from envsched.history import History
-from envsched.maintained.modes import BUILDERS
+from envsched.maintained.led import Leader
+from envsched.maintained.lists import StaticLists
+from envsched.maintained.modes import BUILDERS, static_carriers
 from envsched.maintained.pool import LargePool, Selection
 from envsched.maintained.rules import Closed
 from envsched.pool import Pool
 from envsched.types import Batch, Pick
-from kernels import state
 
 _TERMS = ("variance", "prior", "environment", "within_mass", "within", "cross_mass", "cross", "guard")
 
@@ -30,11 +33,23 @@ class Follower:
         features: of this pool.
         config: as for any scheduler.
         mode: a name of ``BUILDERS``.
+        leader: of the ranks that share the pool, whose part it keeps here; none: all of it is here.
+        lists: of mode ``static``; built here where they are absent.
     """
 
-    def __init__(self, pool: Pool, features: Features, config: SchedulerConfig, mode: str) -> None:
-        self.pool, self.features, self.config = pool, features, config
-        self._carriers = BUILDERS[mode](features, pool.offsets, config)
+    def __init__(
+        self,
+        pool: Pool,
+        features: Features,
+        config: SchedulerConfig,
+        mode: str,
+        leader: Leader | None = None,
+        lists: StaticLists | None = None,
+    ) -> None:
+        self.pool, self.config = pool, config
+        build = partial(static_carriers, lists=lists) if lists else BUILDERS[mode]
+        self._carriers = leader.carriers if leader else build(features, pool.offsets, config)
+        self._fresh = leader.pool if leader else partial(LargePool, features, pool.offsets, self._carriers, config)
         self.digest = digest("envsched sums 1", mode, *(f"{name} {carrier.digest}" for name, carrier in self._carriers.items()))
         self.header = {"mode": mode, "exact": False} | {name: dict(carrier.about) for name, carrier in self._carriers.items()}
         self._large: LargePool | None = None
@@ -56,11 +71,7 @@ class Follower:
     def _follow(self, step: int, history: History, seed: int) -> LargePool:
         known = self._large is not None and seed == self._seed and step >= self._frontier
         if not known or history.digest_before(self._frontier) != self._replayed:
-            self._large, self._frontier, self._seed = (
-                LargePool(self.features, self.pool.offsets, self._carriers, self.config, seed),
-                0,
-                seed,
-            )
+            self._large, self._frontier, self._seed = self._fresh(seed), 0, seed
         steps = history.visits.before(step).step
         for past in np.unique(steps[steps >= self._frontier]):
             visits = history.visits.at(int(past))
@@ -70,7 +81,7 @@ class Follower:
 
     def _batch(self, step: int, large: LargePool, selection: Selection) -> Batch:
         rows, calibration = selection.rows, large.pairs.calibration()
-        terms = state.evaluate(large.evidence.state, rows, self.pool.environment_of[rows])
+        terms = large.evaluate(rows)
         score, discount = calibration(terms[:, 0]) / calibration.max_variance, large.discount(rows)
         own_mass, own = large.evidence.own(rows)
         picks = []

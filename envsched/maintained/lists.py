@@ -25,6 +25,7 @@ from kernels import native
 _HEARD = 0.5  # quantile of similarities of random pairs at which the weight of the stream starts
 _HIGHEST_FLOOR = 0.95
 _FORMAT = "envsched lists 1"
+EXACT = {"carried": "lists", "recall": 1.0, "certified": 1.0}
 _ARRAYS = ("within_row", "within_weight", "cross_row", "cross_weight")
 
 
@@ -58,8 +59,7 @@ class StaticLists:
     def save(self, path: Path | str) -> None:
         """Write lists, fingerprint and how they were built, whole or not at all."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
-        content = digest(*(arrays[name].tobytes() for name in _ARRAYS))
-        write_arrays(path, {"format": _FORMAT, "graph": self.digest, "content": content, "about": self.about}, arrays)
+        write_arrays(path, {"format": _FORMAT, "graph": self.digest, "content": self._content(), "about": self.about}, arrays)
 
     @classmethod
     def load(cls, path: Path | str, features: Features, offsets: np.ndarray, num_within: int, num_cross: int) -> "StaticLists":
@@ -69,17 +69,27 @@ class StaticLists:
             StateError: a missing or damaged file, or lists of other features, another layout or other numbers of slots.
         """
         header, arrays = read_arrays(path, _FORMAT, _ARRAYS)
-        about = header["about"]
-        content = digest(*(arrays[name].tobytes() for name in _ARRAYS))
-        if header["content"] != content:
+        lists = cls(**arrays, digest=header["graph"], about=header["about"])
+        if header["content"] != lists._content():
             raise StateError(f"graph file {path}: the content does not match its digest {header['content'][:12]}; build the graph again")
-        wanted = _digest(features, offsets, num_within, num_cross, content if _is_approximate(about) else "")
-        if header["graph"] != wanted:
+        lists.refuse_stale(features, offsets, num_within, num_cross, f"graph file {path}")
+        return lists
+
+    def refuse_stale(self, features: Features, offsets: np.ndarray, num_within: int, num_cross: int, name: str = "graph") -> None:
+        """Say that lists do not belong here.
+
+        Raises:
+            StateError: they were made from other features, another layout or other numbers of slots.
+        """
+        wanted = lists_digest(features, offsets, num_within, num_cross, self._content() if _is_approximate(self.about) else "")
+        if self.digest != wanted:
             raise StateError(
-                f"graph file {path} is stale: its lists were built from other features, environments or numbers of neighbours "
-                f"(graph {header['graph'][:12]}, here {wanted[:12]}); build the graph again, or load it with what it was made for"
+                f"{name} is stale: its lists were built from other features, environments or numbers of neighbours "
+                f"(graph {self.digest[:12]}, here {wanted[:12]}); build the graph again, or load it with what it was made for"
             )
-        return cls(**arrays, digest=header["graph"], about=about)
+
+    def _content(self) -> str:
+        return digest(*(getattr(self, name).tobytes() for name in _ARRAYS))
 
 
 def build_lists(features: Features, offsets: np.ndarray, num_within: int, num_cross: int, limits: Limits = Limits()) -> StaticLists:
@@ -91,12 +101,12 @@ def build_lists(features: Features, offsets: np.ndarray, num_within: int, num_cr
     """
     within = ops.within_lists(features.within, offsets, num_within)
     *cross, found = build_cross(features.cross, offsets, num_cross, limits)
-    about = {"within": {"carried": "lists", "recall": 1.0, "certified": 1.0}, "cross": found}
+    about = {"within": dict(EXACT), "cross": found}
     content = digest(*(part.tobytes() for part in (*within, *cross))) if _is_approximate(about) else ""
-    return StaticLists(*within, *cross, _digest(features, offsets, num_within, num_cross, content), about)
+    return StaticLists(*within, *cross, lists_digest(features, offsets, num_within, num_cross, content), about)
 
 
-def _digest(features: Features, offsets: np.ndarray, num_within: int, num_cross: int, content: str) -> str:
+def lists_digest(features: Features, offsets: np.ndarray, num_within: int, num_cross: int, content: str = "") -> str:
     """What exact lists follow from; approximate ones follow from more than can be named, and count themselves."""
     layout = np.ascontiguousarray(offsets, dtype=np.int64).tobytes()
     return digest("envsched static graph 1", features.digest, layout, f"{num_within},{num_cross}", content)
@@ -110,10 +120,18 @@ class StaticGraph(ObservedGraph):
     """Static lists behind the interface of the observed ones: what ``static`` mode is without a native library, and what the
     maintained sums are tested against."""
 
-    def __init__(self, features: Features, environment_of: np.ndarray, num_within: int, num_cross: int, limits: Limits = Limits()) -> None:
+    def __init__(
+        self,
+        features: Features,
+        environment_of: np.ndarray,
+        num_within: int,
+        num_cross: int,
+        limits: Limits = Limits(),
+        lists: StaticLists | None = None,
+    ) -> None:
         super().__init__(features, environment_of, num_within, num_cross)
         offsets = np.searchsorted(environment_of, np.arange(int(environment_of[-1]) + 2))
-        lists = build_lists(features, offsets, num_within, num_cross, limits)
+        lists = lists or build_lists(features, offsets, num_within, num_cross, limits)
         self._relations = {name: lists.relation(name) for name in ("within", "cross")}
         self.digest = lists.digest
         self.header = {"mode": "static", "exact": False, **lists.about}

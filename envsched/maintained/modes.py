@@ -15,7 +15,7 @@ from envsched.files import digest
 from envsched.maintained.carriers import Both, Carrier, Carriers
 from envsched.maintained.classes import build_class_carrier
 from envsched.maintained.cross_build import Limits
-from envsched.maintained.lists import build_lists, build_stream
+from envsched.maintained.lists import StaticLists, build_lists, build_stream
 from envsched.maintained.live import LiveCross, LiveWithin
 from kernels.live import MAX_LIVE
 
@@ -27,8 +27,10 @@ def limits_of(config: SchedulerConfig) -> Limits:
     return Limits(config.build_seconds, config.build_recall)
 
 
-def _static(features: Features, offsets: np.ndarray, config: SchedulerConfig) -> Carriers:
-    carriers = build_lists(features, offsets, config.num_within, config.num_cross, limits_of(config)).carriers()
+def static_carriers(features: Features, offsets: np.ndarray, config: SchedulerConfig, lists: StaticLists | None = None) -> Carriers:
+    """Along ``lists``, which are built here where they are absent."""
+    lists = lists or build_lists(features, offsets, config.num_within, config.num_cross, limits_of(config))
+    carriers = lists.carriers()
     return {**carriers, "cross": _with_prior(carriers["cross"], features, offsets, config)}
 
 
@@ -64,5 +66,5 @@ def _with_prior(carrier: Carrier, features: Features, offsets: np.ndarray, confi
     return Both(carrier, build_class_carrier(features, offsets, 0, limits_of(config))) if config.class_prior else carrier
 
 
-BUILDERS: dict[str, Builder] = {"live": _live, "static": _static, "kernel": _kernel, "class": _class}
+BUILDERS: dict[str, Builder] = {"live": _live, "static": static_carriers, "kernel": _kernel, "class": _class}
 """Modes that keep sums; the others keep lists of observed tasks (``envsched.graph``)."""

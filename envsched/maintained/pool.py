@@ -21,6 +21,8 @@ from envsched.select import Candidates, Draws, Quotas, Recent, compose, let_in, 
 from envsched.types import Lane, Relaxation
 from kernels import state
 
+NO_VISITS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+"""What a rank takes in that made none."""
 _CAPACITY = 1 << 16  # most candidates looked at
 _EXHAUSTIVE = 1 << 13  # so many are looked at before a tie is left open
 _PARALLEL = 1 << 20  # tasks below which a pass is over before a second thread has started
@@ -133,8 +135,22 @@ class LargePool:
     def predict(self, step: int) -> np.ndarray:
         """u of every task at ``step``, float64 [N]."""
         self._advance(step)
+        return self._u()
+
+    def _u(self) -> np.ndarray:
         u = state.predict(self.evidence.state, len(self.evidence.slot_of), ops.num_threads())
         return self.shard.gather(u) if self.shard else u
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        """u, g, environment, within mass, within, cross mass, cross and guard of rows [n]: float64 [n, 8]."""
+        e = np.searchsorted(self.evidence.offsets, rows, side="right") - 1
+        if not self.shard:
+            return state.evaluate(self.evidence.state, rows, e)
+        first, last = self.shard.environments
+        mine = (e >= first) & (e < last)
+        held, terms = self.shard.gather(rows[mine]), self.shard.gather(state.evaluate(self.evidence.state, rows[mine], e[mine]))
+        order = np.argsort(held)
+        return terms[order[np.searchsorted(held, rows, sorter=order)]]
 
     def _heed(self, outcome: int) -> None:
         if outcome < 0:
@@ -177,7 +193,7 @@ class LargePool:
 
     def candidates(self, step: int, closed: Closed = Closed()) -> Candidates:
         """What ``envsched.select.compose`` asks about every task, in dense arrays."""
-        u = self.predict(step)
+        u = self._u()
         calibration = self.pairs.calibration()
         rows, recent = np.arange(len(u)), self._recent(step)
         leased, since = closed.leased, closed.since

@@ -23,9 +23,9 @@ from envsched.config import SchedulerConfig
 from envsched.errors import ConfigError, RankError, StateError
 from envsched.features import Features
 from envsched.files import canonical_json, digest
-from envsched.graph import resolve_mode
+from envsched.graph.classes import topology_classes
 from envsched.maintained.carriers import RELATIONS, Carriers, Gifts
-from envsched.maintained.lists import stream_floor
+from envsched.maintained.lists import EXACT, lists_digest, stream_floor
 from envsched.maintained.pool import LargePool
 from kernels import native, state
 
@@ -136,14 +136,15 @@ class ShardLists:
     by_last_visit: bool = False
 
     @classmethod
-    def of(cls, relation: str, row: np.ndarray, weight: np.ndarray) -> "ShardLists":
-        """From lists of this rank's tasks: rows int [n, K] of the whole pool (-1: none), weights [n, K]."""
+    def of(cls, relation: str, row: np.ndarray, weight: np.ndarray, name: str, about: Mapping[str, Any]) -> "ShardLists":
+        """From lists of this rank's tasks: rows int [n, K] of the whole pool (-1: none), weights [n, K]; ``name``: the digest of the
+        lists of all tasks."""
         sources = np.unique(row[row >= 0]).astype(np.int64)
         place = np.where(row >= 0, np.searchsorted(sources, row), -1).astype(np.int32)
         short = max(0, len(sources) - len(row))  # a reversed list has as many sources as lists
         place = np.pad(place, ((0, short), (0, 0)), constant_values=-1)
         turned = ops.reverse_lists(place, np.pad(weight.astype(np.float32), ((0, short), (0, 0))))
-        return cls(RELATIONS.index(relation), sources, turned, digest(row.tobytes(), weight.tobytes()), {"carried": "lists"})
+        return cls(RELATIONS.index(relation), sources, turned, name, about)
 
     def fresh(self) -> "ShardLists":
         return self
@@ -193,6 +194,47 @@ class ShardStream:
         """Nothing is kept."""
 
 
+class Part:
+    """This rank's part of a shared pool: its rows of the features, and how evidence reaches them.
+
+    Every rank must make one, in the same place of its program.
+
+    Args:
+        features, offsets, config, mode, seconds: as for ``shard_pool``.
+
+    Raises:
+        RankError, StateError, ConfigError: as ``shard_pool``.
+    """
+
+    def __init__(self, features: Features, offsets: np.ndarray, config: SchedulerConfig, mode: str, seconds: float = 300.0) -> None:
+        refuse_unshared(mode, config.class_prior)
+        ops.require_native("a sharded pool")
+        self.config, self.offsets = config, np.ascontiguousarray(offsets, dtype=np.int64)
+        self.ranks = Ranks(self.offsets, seconds)
+        settings = canonical_json(config.model_dump(mode="json"))
+        self.ranks.agree("the pool", digest(features.digest, self.offsets.tobytes(), settings, mode))
+        first, last = self.ranks.rows
+        self.features = Features(np.array(features.within[first:last]), np.array(features.cross[first:last]))
+        self.carriers = _carriers(features, self.features, self.offsets, config, mode, self.ranks)
+
+
+def refuse_unshared(mode: str, class_prior: bool) -> None:
+    """Say which pools ranks can't share.
+
+    Raises:
+        ConfigError: of another mode, or with the class prior.
+    """
+    if mode not in ("static", "kernel"):
+        raise ConfigError(
+            f"a pool is sharded in mode static or kernel; came {mode!r}, whose lists change with every observation of any rank: choose "
+            "one of the two, or leave the pool in one process"
+        )
+    if class_prior:
+        raise ConfigError(
+            "a pool is not sharded with class_prior: classes reach over all ranks. Switch it off, or leave the pool in one process"
+        )
+
+
 def shard_pool(
     features: Features, offsets: np.ndarray, config: SchedulerConfig, seed: int = 0, mode: str = "auto", seconds: float = 300.0
 ) -> LargePool:
@@ -211,26 +253,24 @@ def shard_pool(
     Raises:
         RankError: there are no ranks, or one is gone; ``observe`` and ``select`` raise it too.
         StateError: the ranks were given different inputs.
-        ConfigError: another mode, or more ranks than environments.
+        ConfigError: another mode, the class prior, or more ranks than environments.
     """
-    mode = ("kernel" if ops.has_int8() else "static") if mode == "auto" else resolve_mode(mode, int(offsets[-1]))
-    if mode not in ("static", "kernel"):
-        raise ConfigError(f"a pool is sharded in mode static or kernel; came {mode!r}: choose one of them, or run in one process")
-    ops.require_native("a sharded pool")
-    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-    ranks = Ranks(offsets, seconds)
-    ranks.agree("the pool", digest(features.digest, offsets.tobytes(), canonical_json(config.model_dump(mode="json")), f"{seed} {mode}"))
-    first, last = ranks.rows
-    kept = Features(np.array(features.within[first:last]), np.array(features.cross[first:last]))
-    return LargePool(kept, offsets, _carriers(features, kept, offsets, config, mode, ranks), config, seed, ranks)
+    mode = ("kernel" if ops.has_int8() else "static") if mode == "auto" else mode
+    part = Part(features, offsets, config, mode, seconds)
+    part.ranks.agree("the seed", str(seed))
+    return LargePool(part.features, part.offsets, part.carriers, config, seed, part.ranks)
 
 
 def _carriers(features: Features, kept: Features, offsets: np.ndarray, config: SchedulerConfig, mode: str, ranks: Ranks) -> Carriers:
+    """Those of one process, digests and headers included, with the lists of this rank's tasks."""
     (first, last), (start, stop) = ranks.rows, ranks.environments
+    num_cross = config.num_cross if mode == "static" else 0
+    name = lists_digest(features, offsets, config.num_within, num_cross)
     row, weight = ops.within_lists(kept.within, offsets[start : stop + 1] - first, config.num_within)
-    within = ShardLists.of("within", np.where(row >= 0, row + first, -1), weight)
+    within = ShardLists.of("within", np.where(row >= 0, row + first, -1), weight, name, EXACT)
     if mode == "kernel":
         floor, name = stream_floor(features, offsets)
         return {"within": within, "cross": ShardStream(native.Quantised(kept.cross, ops.num_threads()), floor, ranks, name)}
-    row, weight = ops.cross_lists(features.cross, offsets, config.num_cross, np.arange(first, last))
-    return {"within": within, "cross": ShardLists.of("cross", row, weight)}
+    row, weight = ops.cross_lists(features.cross, offsets, num_cross, np.arange(first, last))
+    about = {**EXACT, "classes": len(topology_classes(features.cross))} if num_cross else {"carried": "lists"}
+    return {"within": within, "cross": ShardLists.of("cross", row, weight, name, about)}

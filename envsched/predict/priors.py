@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 import torch
 
+from envsched import ops
 from envsched.history import Statistics
 from envsched.predict.propagation import HistoryPropagation
 
@@ -85,8 +86,9 @@ class _GraphPrior:
         """sum_j s_ij mass_j v_j and sum_j s_ij mass_j, each [N]; nothing from a relation that is switched off."""
         if name not in self.relations:
             return np.zeros_like(v), np.zeros_like(v)
-        x, n = torch.from_numpy(v), torch.from_numpy(mass)
-        weighted, total = self.propagation.evidence(x, n, relation.edge_index, relation.edge_weight.to(torch.float64))
+        given = torch.from_numpy(v), torch.from_numpy(mass), relation.edge_index, relation.edge_weight.to(torch.float64)
+        device = "cuda" if ops.device() == "cuda" else "cpu"
+        weighted, total = self.propagation.evidence(*(tensor.to(device) for tensor in given)).cpu()
         return weighted.numpy(), total.numpy()
 
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from envsched import ops
 from envsched.config import SchedulerConfig
-from envsched.errors import StateError
+from envsched.errors import ConfigError, StateError
 from envsched.features import Features, build_features
 from envsched.files import digest
 from envsched.filters import Findings, Mask, cases_before, mask_guessed, mask_resting
 from envsched.graph import ObservedGraph, RebuiltGraph, resolve_mode
 from envsched.history import decayed_exposures, exposures
-from envsched.maintained import BUILDERS, Closed, Composer, Follower, StaticGraph
+from envsched.maintained import BUILDERS, Closed, Composer, Follower, Leader, StaticGraph, StaticLists, limits_of
 from envsched.pool import Pool
 from envsched.predict import Calibration, Forecast, ListedPredictor, Prediction, Predictor, build_predictor
 from envsched.scheduler.leases import Leases
@@ -37,12 +37,16 @@ class EnvScheduler(RecordedScheduler):
         features: of this pool; built here where absent. Ranks, resumes and audits load the saved ones instead.
         name: under which manifests know this configuration.
         findings: what ``pool check`` found about this pool; none: nothing is known.
+        leader: where ranks share the graph (``train.shared_graph``); made with this pool's features, offsets and config.
+
+        lists: of graph_mode static, as ``StaticLists.load`` gives them; built here where absent.
 
     A task that was selected and whose record is still out holds a lease for ``lease_steps`` steps: it is not picked again.
 
     Raises:
         SelectionError: N < B.
-        StateError: the features belong to another pool.
+        StateError: the features belong to another pool, or the lists to other features.
+        ConfigError: lists for another mode.
     """
 
     def __init__(
@@ -53,12 +57,14 @@ class EnvScheduler(RecordedScheduler):
         features: Features | None = None,
         name: str = "envsched",
         findings: Findings | None = None,
+        leader: Leader | None = None,
+        lists: StaticLists | None = None,
     ) -> None:
         super().__init__(pool, config, seed, name)
         features = features if features is not None else build_features(pool)
         _refuse_other_pool(features, pool)
-        self._large, self._graph = _keep_graph(pool, features, config)
-        self.findings = findings
+        self._large, self._graph = _keep_graph(pool, features, config, leader, lists)
+        self._features_digest, self.findings = features.digest, findings
         self._leases = Leases(config.lease_steps)
         natively = self._graph is not None and self._graph.mode == "incremental_exact" and ops.backend() == "native"
         kind = ListedPredictor if natively else Predictor
@@ -89,8 +95,7 @@ class EnvScheduler(RecordedScheduler):
         return super().metrics() | report
 
     def digests(self, step: int) -> dict[str, str]:
-        made_from = self._large or self._graph
-        digests = super().digests(step) | {"features": made_from.features.digest, "graph": made_from.digest}
+        digests = super().digests(step) | {"features": self._features_digest, "graph": (self._large or self._graph).digest}
         leased = self._leases.mask(step, self.history).reasons
         if leased:
             digests["leases"] = digest("envsched leases 1", *(f"{row} {words}" for row, words in sorted(leased.items())))
@@ -213,14 +218,24 @@ class EnvScheduler(RecordedScheduler):
         return Batch(step, tuple(picks), composition.relaxed, masked=masked)
 
 
-def _keep_graph(pool: Pool, features: Features, config: SchedulerConfig) -> tuple[Follower | None, ObservedGraph | None]:
+def _keep_graph(
+    pool: Pool, features: Features, config: SchedulerConfig, leader: Leader | None, lists: StaticLists | None
+) -> tuple[Follower | None, ObservedGraph | None]:
     """What ``graph_mode`` names: maintained sums, or a graph for the timeline."""
+    if leader:
+        return Follower(pool, features, config, leader.mode, leader), None
     slots = config.num_within, config.num_cross
     mode = resolve_mode(config.graph_mode, len(pool), max(slots))
+    if lists and mode != "static":
+        raise ConfigError(f"lists of all tasks are for graph_mode static; here it is {mode}: set it to static, or leave the lists out")
+    if lists:
+        lists.refuse_stale(features, pool.offsets, *slots)
     if mode in BUILDERS and (mode != "static" or ops.backend() == "native"):
         ops.require_built(f"graph_mode {mode}")
-        return Follower(pool, features, config, mode), None
-    kind = {"exact": RebuiltGraph, "incremental_exact": ObservedGraph, "static": StaticGraph}[mode]
+        return Follower(pool, features, config, mode, lists=lists), None
+    if mode == "static":
+        return None, StaticGraph(features, pool.environment_of, *slots, limits_of(config), lists)
+    kind = {"exact": RebuiltGraph, "incremental_exact": ObservedGraph}[mode]
     return None, kind(features, pool.environment_of, *slots)
 
 

@@ -9,6 +9,8 @@ import torch
 
 from envsched.config import Config, VllmConfig
 from envsched.errors import ConfigError, MissingExtraError
+from envsched.graph.index import num_gpus
+from envsched.maintained import refuse_unshared
 
 Sharding = Literal["none", "fsdp", "zero3"]
 
@@ -35,6 +37,9 @@ def refuse_impossible(config: Config, world_size: int, sharding: Sharding) -> No
     for tracker in t.trackers:
         if find_spec(tracker) is None:
             raise MissingExtraError(f"train.trackers names {tracker}, which is not installed: pip install 'envsched[{tracker}]'")
+    refuse_device(config)
+    if t.shared_graph:
+        _refuse_unshared(config)
     if v.tensor_parallel > 1:
         raise ConfigError(
             f"vllm.tensor_parallel is {v.tensor_parallel}: ranks that share an engine must call it together, but their tool loops end at "
@@ -69,6 +74,34 @@ def refuse_impossible(config: Config, world_size: int, sharding: Sharding) -> No
             "vllm.speculation is suffix, which vLLM does by the package arctic-inference, and that is not installed: "
             "pip install arctic-inference==0.1.1, or set vllm.speculation to ngram or off"
         )
+
+
+def refuse_device(config: Config) -> None:
+    """Hold the graph's device against its mode and this machine.
+
+    Raises:
+        ConfigError: a mode whose sums stay on the CPU.
+        MissingExtraError: no GPU, or a FAISS that can't use it.
+    """
+    if config.train.graph_device != "cuda":
+        return
+    remedy, mode = "set train.graph_device to auto", config.scheduler.graph_mode
+    if mode != "exact":
+        raise ConfigError(
+            f"train.graph_device cuda needs graph_mode exact: {mode} keeps its sums in the native library, on the CPU; {remedy}"
+        )
+    if not torch.cuda.is_available():
+        raise MissingExtraError(f"train.graph_device is cuda, and torch {torch.__version__} finds no GPU here; {remedy}")
+    if not num_gpus():
+        raise MissingExtraError(f"train.graph_device is cuda, and this FAISS finds no GPU; install the extra 'cuda', or {remedy}")
+
+
+def _refuse_unshared(config: Config) -> None:
+    if config.train.scheduler != "envsched":
+        raise ConfigError(
+            f"train.shared_graph shares the graph of scheduler envsched; {config.train.scheduler!r} stays on rank 0: set it to false"
+        )
+    refuse_unshared(config.scheduler.graph_mode, config.scheduler.class_prior)
 
 
 def is_on_cpu(device: str) -> bool:

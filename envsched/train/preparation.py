@@ -9,8 +9,11 @@ from envsched.config import Config
 from envsched.features import Features, build_features
 from envsched.files import write_atomically
 from envsched.filters import Findings
+from envsched.maintained import Leader
 from envsched.pool import Pool
 from envsched.pool.opening import open_pool
+from envsched.scheduler import EnvScheduler
+from envsched.train.combinations import refuse_device
 from envsched.train.geometry import Geometry, divide
 from envsched.train.run_directory import RunDirectory
 from envsched.types import Batch, Scheduler
@@ -36,9 +39,17 @@ def prepare(config: Config, run_dir: Path | str) -> Batch:
     return batch
 
 
-def scheduler_of(config: Config, pool: Pool, run: RunDirectory) -> Scheduler:
-    """The scheduler that the config names, on features computed once per run and pool, and on the run's own copy of the findings."""
-    features, findings = _features(config, pool, run), findings_of(config, pool, run)
+def scheduler_of(config: Config, pool: Pool, run: RunDirectory, leader: Leader | None = None) -> Scheduler:
+    """The scheduler that the config names, on features computed once per run and pool, and on the run's own copy of the findings.
+
+    Args:
+        leader: of the ranks that share its graph.
+    """
+    refuse_device(config)
+    os.environ["ENVSCHED_DEVICE"] = config.train.graph_device
+    features, findings = features_of(config, pool, run), findings_of(config, pool, run)
+    if leader:
+        return EnvScheduler(pool, config.scheduler, config.train.seed, features, config.train.scheduler, findings, leader)
     return build_scheduler(config.train.scheduler, pool, config.scheduler, config.train.seed, features, findings)
 
 
@@ -57,7 +68,8 @@ def findings_of(config: Config, pool: Pool, run: RunDirectory) -> Findings | Non
     return Findings.read(kept, pool)
 
 
-def _features(config: Config, pool: Pool, run: RunDirectory) -> Features | None:
+def features_of(config: Config, pool: Pool, run: RunDirectory) -> Features | None:
+    """Those of the run, computed and kept where they are absent; none for a scheduler that uses none."""
     if not scheduler_entry(config.train.scheduler).uses_features:
         return None
     path = run.layout.features_since(run.pool_since)

@@ -14,6 +14,7 @@ from envsched.config import Config
 from envsched.errors import ConfigError, StateError
 from envsched.files import canonical_json, digest
 from envsched.history import read_records
+from envsched.maintained import Leader
 from envsched.pool import Pool
 from envsched.pool.executable import refuse_without_rollouts
 from envsched.pool.opening import open_pool
@@ -30,6 +31,7 @@ from envsched.train.preparation import findings_of, geometry_of, scheduler_of
 from envsched.train.rounds import Rounds
 from envsched.train.run_directory import RunDirectory
 from envsched.train.run_log import RunLog, summary_table
+from envsched.train.sharing import shared_graph
 from envsched.train.trainer import RewardRule, ScheduledGRPOTrainer
 from envsched.train.validation import Validation
 from envsched.types import Scheduler
@@ -75,9 +77,10 @@ def train(
     if args.process_index == 0:
         run.metrics_file.parent.mkdir(parents=True, exist_ok=True)  # trackers look for it before the first line
         _say_start(args, run, first_step)
-    rounds = _rounds(config, pool, run, scheduler, first_step, checkpoint) if args.process_index == 0 else None
-    if first_step < config.train.max_steps:
-        _train_steps(config, args, tokenizer, pool, run, rounds, reward, validation, checkpoint)
+    with nullcontext() if scheduler else shared_graph(config, pool, run) as leader:
+        rounds = _rounds(config, pool, run, scheduler, leader, first_step, checkpoint) if args.process_index == 0 else None
+        if first_step < config.train.max_steps:
+            _train_steps(config, args, tokenizer, pool, run, rounds, reward, validation, checkpoint)
     if rounds is not None:
         Console().print(summary_table(run.metrics_file))
         assert rounds.table is not None
@@ -120,8 +123,16 @@ def _other(checkpoint: Path, what: str, sealed: str, now: str, remedy: str = "")
     return StateError(f"{checkpoint}: sealed with {what} {sealed[:12]}, now {now[:12]}; restore the {what} of this run{remedy}")
 
 
-def _rounds(config: Config, pool: Pool, run: RunDirectory, scheduler: Scheduler | None, first_step: int, checkpoint: Path | None) -> Rounds:
-    scheduler = scheduler or scheduler_of(config, pool, run)
+def _rounds(
+    config: Config,
+    pool: Pool,
+    run: RunDirectory,
+    scheduler: Scheduler | None,
+    leader: Leader | None,
+    first_step: int,
+    checkpoint: Path | None,
+) -> Rounds:
+    scheduler = scheduler or scheduler_of(config, pool, run, leader)
     if checkpoint is not None:
         seal = read_seal(checkpoint)
         changed = seal["digests"]["pool"] != pool.fingerprint

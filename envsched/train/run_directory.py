@@ -36,7 +36,7 @@ STEP_FILES = {  # by the first number that a checkpoint after K steps does not k
 MAY_CHANGE = frozenset(  # what a resumed run may set otherwise: how long, how often, where; never what is learned from
     (
         *("max_steps", "max_device_batch", "gradient_checkpointing", "device", "checkpoint_every", "keep_checkpoints", "trackers"),
-        *("overlap", "eval_every", "eval_data", "eval_tasks", "eval_tokens"),
+        *("graph_device", "shared_graph", "overlap", "eval_every", "eval_data", "eval_tasks", "eval_tokens"),
     )
 )
 OF_THE_POOL = frozenset(("pool", "findings"))  # these too, where a changed pool is accepted

@@ -9,7 +9,7 @@ from envsched.config import FeatureConfig, SchedulerConfig
 from envsched.errors import ConfigError, StateError
 from envsched.features import Features, build_features
 from envsched.graph import resolve_mode
-from envsched.maintained import Follower, StaticGraph
+from envsched.maintained import Follower, StaticGraph, StaticLists, build_lists
 from envsched.pool import Pool
 from envsched.scheduler import EnvScheduler, carry_over
 from envsched.types import Environment, RolloutRecord, Status, Task
@@ -98,6 +98,28 @@ def test_records_that_come_one_step_late_are_taken_in(world):
     pool, features = world
     late = run(EnvScheduler(pool, config_of("static"), 0, features), 8, pool, late=1)
     assert len({batch.tasks for batch in late}) == 8
+
+
+@pytest.mark.parametrize("backend", ["native", "torch"])
+def test_saved_lists_are_taken_and_stale_ones_refused(world, tmp_path, monkeypatch, backend):
+    if backend == "native" and not native.is_built():
+        pytest.skip("no native library was built (python -m kernels.build)")
+    monkeypatch.setattr(ops, "backend", lambda: backend)
+    pool, features = world
+    config = config_of("static")
+    build_lists(features, pool.offsets, config.num_within, config.num_cross).save(tmp_path / "lists.npz")
+    lists = StaticLists.load(tmp_path / "lists.npz", features, pool.offsets, config.num_within, config.num_cross)
+    built, taken = (EnvScheduler(pool, config, 0, features, lists=given) for given in (None, lists))
+    assert run(taken, 4, pool) == run(built, 4, pool)
+    assert taken.digests(4) == built.digests(4)
+    assert taken.graph_header == built.graph_header
+    with pytest.raises(StateError, match="graph is stale: its lists were built from other features"):
+        EnvScheduler(pool, config.model_copy(update={"num_cross": 3}), 0, features, lists=lists)
+    other = Features(features.cross, features.within, features.pool_fingerprint)
+    with pytest.raises(StateError, match="graph is stale"):
+        EnvScheduler(pool, config, 0, other, lists=lists)
+    with pytest.raises(ConfigError, match="here it is incremental_exact: set it to static"):
+        EnvScheduler(pool, config_of("auto"), 0, features, lists=lists)
 
 
 def test_the_automatic_choice_goes_by_size():

@@ -38,12 +38,16 @@ def rewards_of(step, rows):
 
 def follow(pool, rank, size, steps):
     batches = []
-    for step in range(steps):
+    for step, rows in enumerate(scenario.get("recorded", [])):
+        mine = np.array(rows[rank::size], dtype=np.int64)
+        pool.observe(step, mine, rewards_of(step, mine))
+    for step in range(len(scenario.get("recorded", [])), steps):
         made = pool.select(step)
-        batches.append([made.rows.tolist(), made.penalty.tolist(), [lane.value for lane in made.lanes], made.certified, len(made.relaxed)])
+        shown = [made.penalty.tolist(), [lane.value for lane in made.lanes], made.bound_by, made.certified, len(made.relaxed)]
+        batches.append([made.rows.tolist(), *shown])
         mine = made.rows[rank::size] if step % 3 else made.rows[made.rows % size == rank]
         if rank == scenario.get("dies") and step == 2:
-            os._exit(0)
+            os.kill(os.getpid(), 9)
         pool.observe(step, mine, rewards_of(step, mine))
     return batches + [pool.predict(steps).tolist()]
 
@@ -106,3 +110,15 @@ def test_a_rank_that_dies_ends_the_others_with_the_way_to_go_on(tmp_path):
     assert "1" not in made
     assert made["0"].startswith("RankError: rank 0 of 2 lost another rank"), made["0"]
     assert "observe the recorded steps once more" in made["0"]
+
+
+def test_after_a_death_any_number_of_ranks_goes_on_from_the_recorded_steps(tmp_path):
+    mode = "kernel"
+    whole = run(tmp_path, mode=mode, config={}, steps=6, ranks=[])["alone"]
+    killed = run(tmp_path, mode=mode, config={}, steps=6, ranks=[2], dies=1)["2"]
+    assert "RankError" in killed["0"]
+    (tmp_path / "again").mkdir()
+    again = run(tmp_path / "again", mode=mode, config={}, steps=6, ranks=[1, 4], recorded=[step[0] for step in whole[:2]])
+    for size in (1, 4):
+        for rank in range(size):
+            assert again[str(size)][str(rank)] == whole[2:], (size, rank)
