@@ -6,7 +6,7 @@ predicted to vary most. Exercises of one chapter lend each other what was seen: 
     python examples/own_curriculum.py [rounds]
 """
 
-import sys
+import argparse
 
 import torch
 
@@ -56,7 +56,9 @@ def practise(rounds: int, chooses: bool = True, seed: int = 0) -> tuple[float, f
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rounds", type=int, nargs="?", default=60, help="how often is practised (default: %(default)s)")
+    rounds = max(1, parser.parse_args().rounds)
     print(f"{'practises':<12}{'mean variance':>15}{'final skill':>13}")
     for name, chooses in (("at random", False), ("by forecast", True)):
         variance, skill = practise(rounds, chooses)

@@ -4,6 +4,9 @@ Every rank opens the same features and keeps the rows of its own environments. E
 all of them select the same batch, bit for bit the one that a single process selects.
 """
 
+import os
+import sys
+
 import numpy as np
 import torch.distributed as dist
 
@@ -16,6 +19,8 @@ NUM_ENVIRONMENTS, TASKS_EACH, STEPS = 400, 50, 5
 
 
 def main() -> None:
+    if "RANK" not in os.environ:
+        sys.exit("a pool is shared by the ranks of a launcher: torchrun --nproc-per-node 2 examples/sharded_pool.py")
     dist.init_process_group("gloo")
     generator = np.random.default_rng(0)
     offsets = np.arange(NUM_ENVIRONMENTS + 1) * TASKS_EACH

@@ -3,6 +3,7 @@
 Usage: python -m scripts.build_bundled_pool
 """
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -43,4 +44,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()
