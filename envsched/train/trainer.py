@@ -179,6 +179,8 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
                 *((0, 1) if alone else (rank, world_size)),
             )
         verdicts = sorted(gather_object(verdicts), key=lambda verdict: verdict["task"])
+        if self.use_vllm and rank == 0:
+            self._engine_figures.since_last(self.vllm_generation)  # the next step's figures are of its rollouts alone
         metrics = {**self._validation.metrics(verdicts), "time/validation": time.perf_counter() - began}
         if rank == 0:
             self._rounds.keep_validation(num_steps, metrics, verdicts)

@@ -16,20 +16,22 @@ from transformers import AutoModelForCausalLM
 from envsched.audit import audit_run
 from envsched.history import read_records
 from envsched.train.run_directory import RunDirectory, read_metrics
+from tests.evaluate.small import write_small
 from tests.train.killing import ROOT, records, steps_in
 from tests.vllm.prompts import prompts
+from tests.vllm.scores import EVAL_TOKENS, check_scores
 from tests.vllm.serving import ENVIRONMENT, MODEL, PORT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 SETTINGS = str(ROOT / "tests/vllm/settings.yaml")
 
 
-def greedy_by_transformers(checkpoint):
+def greedy_by_transformers(checkpoint, questions=None, max_tokens=24):
     model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32)
     made = []
-    for ids in prompts():
+    for ids in prompts() if questions is None else questions:
         row = torch.tensor([ids])
-        out = model.generate(row, attention_mask=torch.ones_like(row), do_sample=False, max_new_tokens=24)[0, len(ids) :].tolist()
+        out = model.generate(row, attention_mask=torch.ones_like(row), do_sample=False, max_new_tokens=max_tokens)[0, len(ids) :].tolist()
         made.append(out)
     return made
 
@@ -58,14 +60,25 @@ def check_run(folder):
     )
 
 
-def test_colocated_engine_follows_the_policy(tmp_path):
-    """Train three steps, push once more, and compare greedy outputs, in a process of its own."""
-    words = [SETTINGS, str(tmp_path / "run"), str(tmp_path / "greedy.json")]
+@pytest.fixture(scope="module")
+def dialogues(tmp_path_factory):
+    return write_small(tmp_path_factory.mktemp("bfcl"))
+
+
+def test_colocated_engine_follows_the_policy(tmp_path, dialogues):
+    """Train three steps with scores after the second and the last, push once more, and compare greedy outputs."""
+    words = [SETTINGS, str(tmp_path / "run"), str(tmp_path / "greedy.json"), str(dialogues)]
     done = in_a_process("tests.vllm.colocated", *words)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
     check_run(tmp_path / "run")
+    check_scores(tmp_path / "run", dialogues, (2, 3))
     found = json.loads((tmp_path / "greedy.json").read_text())
-    assert all(same_prefix(a, b) for a, b in zip(found, greedy_by_transformers(tmp_path / "run/checkpoint/checkpoint-3"), strict=True))
+    checkpoints = [tmp_path / f"run/checkpoint/checkpoint-{number}" for number in (2, 3)]
+    assert all(same_prefix(a, b) for a, b in zip(found["final"], greedy_by_transformers(checkpoints[1]), strict=True))
+    for checkpoint, said in zip(checkpoints, found["validation"], strict=True):
+        questions, answers = zip(*said, strict=True)
+        assert all(same_prefix(a, b) for a, b in zip(answers, greedy_by_transformers(checkpoint, questions, EVAL_TOKENS), strict=True))
+        assert max(map(len, answers)) <= EVAL_TOKENS
 
 
 def test_speculation_reaches_the_engine_which_can_not_use_it_on_a_cpu(tmp_path):
