@@ -1,7 +1,8 @@
 """The timeline: what was predicted at each past step, how well it came true, and what is predicted now.
 
-A pure function of (history, graph, config, step). It walks forward once and goes on from where it stood; a record that
-arrives late, or a question about an earlier step, makes it walk again from the start.
+A pure function of (history, graph, config, step). It walks forward once and goes on from where it stood; a record of a step that
+it passed already, or a question about one, makes it walk again from the start. It passes a step once the step has records: those
+that all come late, when the next batch is out, cost nothing.
 
 Letters: N tasks, V visits, t the step now, s a past step, u predicted and v realised variance of a visit, w its decayed weight.
 """
@@ -77,16 +78,16 @@ class Forecast:
         if step < self._frontier or self.history.digest_before(self._frontier) != self._replayed:
             self._start()
         steps = self.history.visits.before(step).step
-        for past in np.unique(steps[steps >= self._frontier]):
-            self._replay(int(past))
-        self._frontier, self._replayed = step, self.history.digest_before(step)
-
+        for past in np.unique(steps[steps >= self._frontier]).tolist():
+            self._replay(past)
+            self._frontier = past + 1
+        self._replayed = self.history.digest_before(self._frontier)
         return self._predict(step)[0], self._calibration(step)
 
     def _start(self) -> None:
         self.graph.reset()
         self._frontier = 0
-        self._latest: tuple[int, Prediction, float] | None = None
+        self._latest: tuple[tuple[int, str], Prediction, float] | None = None
         self._replayed = self.history.digest_before(0)
         self._observed = np.zeros(len(self.history.pool), dtype=bool)
         self._chunks = [Pairs(*(np.empty(0, kind) for kind in (np.int64, np.int64, float, float, float, float)))]
@@ -116,15 +117,16 @@ class Forecast:
     def _predict(self, step: int) -> tuple[Prediction, float]:
         """Prediction and k_c from visits and pairs earlier than ``step``; all steps before it are replayed.
 
-        The latest one is kept: what is asked for a step now is what the replay of that step needs next.
+        The latest one is kept: what is asked for a step now is what the replay of that step needs next, unless records came since.
         """
-        if self._latest is not None and self._latest[0] == step:
+        asked = step, self.history.digest_before(step)
+        if self._latest is not None and self._latest[0] == asked:
             return self._latest[1:]
         visits, unit, num_tasks = self.history.visits.before(step), self.predictor.unit, len(self.history.pool)
         long = statistics_of(visits, step, self.config.half_life, unit, num_tasks)
         short = statistics_of(visits, step, self.config.short_half_life, unit, num_tasks)
         k_c = self._cross_weight(step) if self.predictor.prior.weighs_cross else 1.0
-        self._latest = (step, self.predictor.predict(long, short, self.graph, k_c), k_c)
+        self._latest = (asked, self.predictor.predict(long, short, self.graph, k_c), k_c)
         return self._latest[1:]
 
     def _cross_weight(self, step: int) -> float:

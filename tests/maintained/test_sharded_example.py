@@ -12,6 +12,7 @@ from kernels import native
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sharded_pool.py"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not native.is_built() or not native.has_int8(), reason="no native library with int8 products was built (python -m kernels.build)"
 )

@@ -11,6 +11,7 @@ from envsched.history import History
 from envsched.pool import Pool
 from envsched.predict import Forecast, build_predictor
 from envsched.types import RolloutRecord, Status
+from tests.graph.worlds import make_world
 from tests.oracle.worlds import World, worlds
 from tests.predict.graphs import BruteForceGraph
 
@@ -114,3 +115,42 @@ def _group(pool: Pool, row: int, step: int, generator: np.random.Generator, solv
 def _rows(generator: np.random.Generator, count: int) -> np.ndarray:
     rows = generator.normal(size=(count, 6)) + 0.5
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+class Walk(Forecast):
+    """Notes which steps are walked."""
+
+    walked: list[int]
+
+    def _start(self):
+        self.walked = []
+        super()._start()
+
+    def _replay(self, step):
+        self.walked.append(step)
+        super()._replay(step)
+
+
+def test_steps_whose_records_come_one_batch_late_are_walked_once_each():
+    pool, config = Pool.synthetic(6, 5), SchedulerConfig()
+    features, _ = make_world([5] * 6)
+    histories = History(pool, config), History(pool, config)
+    late, prompt = (
+        Walk(build_predictor(config, pool.environment_of, 6), history, ObservedGraph(features, pool.environment_of), config)
+        for history in histories
+    )
+    first = late.walked
+    for step in range(6):
+        late.at(step)
+        if step:
+            histories[0].extend(records_of(pool, step - 1))
+        histories[1].extend(records_of(pool, step))
+    assert late.walked == [0, 1, 2, 3]
+    assert late.walked is first, "it never started again"
+    histories[0].extend(records_of(pool, 5))
+    assert_same(late.at(6), prompt.at(6))
+
+
+def records_of(pool, step):
+    rewards = np.random.default_rng(step).integers(0, 2, (8, 4)).astype(float).tolist()
+    return [RolloutRecord(pool.tasks[(7 * step + i) % 30].key, step, tuple(r), (Status.OK,) * 4, step) for i, r in enumerate(rewards)]
