@@ -119,14 +119,17 @@ def by_server(folder, *more):
     return ["train.py", "--config", SETTINGS, "--run-dir", str(folder), *settings, *more]
 
 
-def test_two_ranks_share_a_server_turn_by_turn(tmp_path, server):
+def test_two_ranks_share_a_server_turn_by_turn(tmp_path, server, dialogues):
     server.ready()
-    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", *by_server(tmp_path / "run")]
+    scores = [f"train.eval_data={dialogues}", "train.eval_every=2", "train.eval_tasks=1", f"train.eval_tokens={EVAL_TOKENS}"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    words = [*launcher, *by_server(tmp_path / "run", *(word for setting in scores for word in ("--set", setting)))]
     done = subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
     check_run(tmp_path / "run")
-    found = greedy_by_server()  # the last push was before step 2: the policy after two steps
-    assert all(same_prefix(a, b) for a, b in zip(found, greedy_by_transformers(tmp_path / "run/checkpoint/checkpoint-2"), strict=True))
+    check_scores(tmp_path / "run", dialogues, (2, 3))
+    found = greedy_by_server()  # the last push was for the scores after three steps
+    assert all(same_prefix(a, b) for a, b in zip(found, greedy_by_transformers(tmp_path / "run/checkpoint/checkpoint-3"), strict=True))
     start = greedy_by_transformers(ROOT / "models/tiny-policy")
     assert any(not same_prefix(a, b) for a, b in zip(found, start, strict=True)), "training changed what the policy says"
 
