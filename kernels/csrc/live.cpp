@@ -130,6 +130,7 @@ class Pass {
   void find(int64_t column, const Panel& panel, const Batch& batch, Hits& hits) {
     hits.column = column, hits.batch = &batch, hits.count = hits.num_tasks = 0;
     for (int64_t t = 0; t < BLOCK && column + t < N_; t += TASKS) {
+      fetch_ahead(v_, column + t);
       multiply(v_.of(column + t), v_.D4, panel, products_);
       float low[TASKS];
       for (int64_t i = 0; i < TASKS; ++i) low[i] = std::max(1e-30f, least_[column + t + i]);

@@ -45,7 +45,8 @@ EXPORT void envsched_offer(const float* x, const uint8_t* codes, const float* sc
     Reached reached;
     float low[TASKS];
 #pragma omp for schedule(static)
-    for (int64_t column = 0; column < N; column += TASKS)
+    for (int64_t column = 0; column < N; column += TASKS) {
+      fetch_ahead(v, column);
       for (size_t p = 0; p < panels.size(); ++p) {
         multiply(v.of(column), v.D4, panels[p], products);
         // likeness + slack_x + (1 + r_x) r_y >= floor; 1.02 covers 1 + r_x and the rounding of these few float32 operations.
@@ -61,6 +62,7 @@ EXPORT void envsched_offer(const float* x, const uint8_t* codes, const float* sc
           }
         }
       }
+    }
   }
 }
 #endif

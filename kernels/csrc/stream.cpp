@@ -77,6 +77,7 @@ EXPORT void envsched_stream(const uint8_t* codes, const float* scale, int64_t N,
     Products products;
 #pragma omp for schedule(static)
     for (int64_t column = 0; column < N; column += TASKS) {
+      fetch_ahead(v, column);
       __m512 mass = _mm512_setzero_ps(), value = mass;
       for (size_t p = 0; p < panels.size(); ++p) {
         multiply(v.of(column), v.D4, panels[p], products);
