@@ -30,16 +30,29 @@ MODES = {name: (name, False) for name in BUILDERS} | {"static+prior": ("static",
 def measure(arguments: Namespace) -> Figures:
     figures: Figures = {}
     print("  Spearman with the truth, tasks never seen")
-    print(f"  {'topologies':10} {'regime':12} {'observed':>8} {'steps':>5} {'exact':>8}" + "".join(f" {name:>12}" for name in MODES))
+    print(
+        f"  {'topologies':10} {'regime':12} {'observed':>8} {'steps':>5} {'exact':>8}"
+        + "".join(f" {name:>12}" for name in MODES)
+        + " live - exact, 95%"
+    )
     for kind in ("different", "canonical"):
         for regime in REGIMES:
             for share, steps in RUNS:
                 rows = [_spearman(kind == "canonical", regime, share, steps, seed, arguments) for seed in range(arguments.seeds)]
                 mean = {mode: float(np.mean([row[mode] for row in rows])) for mode in rows[0]}
-                figures[f"{kind}/{regime}/{share:g}/{steps}"] = mean
-                shown = f" {mean['exact']:8.3f}" + "".join(f" {mean[mode]:12.3f}" for mode in MODES)
+                low, high = _interval([row["live"] - row["exact"] for row in rows])
+                figures[f"{kind}/{regime}/{share:g}/{steps}"] = mean | {"live_minus_exact": [low, high]}
+                shown = f" {mean['exact']:8.3f}" + "".join(f" {mean[mode]:12.3f}" for mode in MODES) + f" {low:+.3f} to {high:+.3f}"
                 print(f"  {kind:10} {regime:12} {share:8.0%} {steps:5}{shown}", flush=True)
     return figures
+
+
+def _interval(differences: list[float]) -> tuple[float, float]:
+    """95% interval of the mean (Student's t); with one seed the difference itself, twice."""
+    half = 0.0
+    if len(differences) > 1:
+        half = float(scipy.stats.sem(differences) * scipy.stats.t.ppf(0.975, len(differences) - 1))
+    return float(np.mean(differences)) - half, float(np.mean(differences)) + half
 
 
 def _spearman(canonical: bool, regime: str, share: float, steps: int, seed: int, arguments: Namespace) -> dict[str, float]:

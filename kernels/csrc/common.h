@@ -46,3 +46,11 @@ static inline double float32_error(int64_t D) {
   const double unit = double(D + 1) / (1 << 24);
   return 1.01 * unit / (1 - unit);
 }
+
+// Put j into a list of K slots in order (weight descending, row ascending), if it belongs there.
+static inline void enter(double* weight, int64_t* row, int64_t K, double w, int64_t j) {
+  int64_t place = K;
+  while (place > 0 && (weight[place - 1] < w || (weight[place - 1] == w && row[place - 1] > j))) --place;
+  for (int64_t k = K - 1; k > place; --k) weight[k] = weight[k - 1], row[k] = row[k - 1];
+  if (place < K) weight[place] = w, row[place] = j;
+}

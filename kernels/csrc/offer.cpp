@@ -12,17 +12,6 @@ struct Offers {
   Homes homes;
 };
 
-// Put a candidate into a list of K slots in order (weight descending, row ascending); false when it does not enter.
-inline bool enter(double* weight, int64_t* row, int64_t K, double w, int64_t j) {
-  int64_t place = K;
-  while (place > 0 && (weight[place - 1] < w || (weight[place - 1] == w && row[place - 1] > j))) --place;
-  if (place == K) return false;
-  for (int64_t k = K - 1; k > place; --k) weight[k] = weight[k - 1], row[k] = row[k - 1];
-  weight[place] = w;
-  row[place] = j;
-  return true;
-}
-
 }  // namespace
 
 // x float32 [N, D] with codes, scale, residual as envsched_quantise made them; source int64 [S], in no list yet; start,
