@@ -41,6 +41,15 @@ def _average_over_tasks(scheduler: EnvScheduler, ours: EnvScheduler) -> None:
     scheduler._predictor.prior = ours._predictor.prior
 
 
+def _remember_by_visits(scheduler: EnvScheduler, ours: EnvScheduler) -> None:
+    scheduler._predictor.half_life = ours._predictor.half_life
+    scheduler._predictor.visit_half_life = ours._predictor.visit_half_life
+
+
+def _leave_headroom(scheduler: EnvScheduler, ours: EnvScheduler) -> None:
+    scheduler._predictor.mastery_weight = ours._predictor.mastery_weight
+
+
 # what each rung takes over from ours: settings of the config, or a part of the scheduler
 Change = dict[str, Any] | Callable[[EnvScheduler, EnvScheduler], None]
 RUNGS: dict[str, Change] = {
@@ -49,7 +58,9 @@ RUNGS: dict[str, Change] = {
     "+ evidence in rollouts": _count_rollouts,
     "+ decayed exposures in the discount": _decay_exposures,
     "+ scored coverage pick": _score_coverage,
-    "+ task-averaged means (= envsched)": _average_over_tasks,
+    "+ task-averaged means": _average_over_tasks,
+    "+ own evidence that fades by visits": _remember_by_visits,
+    "+ rank by headroom (= envsched)": _leave_headroom,
 }
 PAPER = {"estimator": "paper", "calibrate": False}
 
@@ -73,6 +84,7 @@ def climb(rung: str, setting: Setting) -> Scheduler:
     changes = [RUNGS[name] for name in names[: names.index(rung) + 1]]
     settings = {name: value for change in changes if isinstance(change, dict) for name, value in change.items()}
     scheduler, ours = (EnvScheduler(pool, SchedulerConfig(**given), setting.seed, features) for given in (PAPER | settings, {}))
+    scheduler._composer = None  # it was built for the paper's settings; Python composes the same batches
     for change in changes:
         if not isinstance(change, dict):
             change(scheduler, ours)

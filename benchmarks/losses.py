@@ -15,7 +15,7 @@ import numpy as np
 from envsched.baselines import build_scheduler
 from envsched.config import SchedulerConfig
 from envsched.files import write_json
-from envsched.predict import Forecast, Prediction
+from envsched.predict import Calibration, Forecast, Prediction
 from envsched.progress import track
 from envsched.scheduler import EnvScheduler
 from envsched.simulate.calibration import load_kind
@@ -38,13 +38,15 @@ class ToldForecast(Forecast):
         then[visited] = now[visited]
         self._truth = then, truth
 
-    def at(self, step: int) -> tuple[Prediction, np.ndarray, dict[str, float]]:
-        prediction, score, figures = super().at(step)
+    def outlook(self, step: int) -> tuple[Prediction, Calibration]:
+        prediction, calibration = super().outlook(step)
         then, now = self._truth
         visits = np.bincount(self.history.visits.before(step).row, minlength=len(now))
         told, variance = self.tell(visits, now, then)
-        score = np.where(told, variance / self.predictor.max_variance, score)
-        return replace(prediction, variance=np.where(told, variance, prediction.variance)), score, figures
+        if not told.any():
+            return prediction, calibration
+        known = np.where(told, variance, calibration(prediction.variance))
+        return replace(prediction, variance=known), replace(calibration, blend=0.0)
 
 
 LEVELS = {

@@ -17,7 +17,7 @@ from envsched.features.features import on_grid
 from envsched.graph import ObservedGraph
 from envsched.history import History
 from envsched.maintained import BUILDERS, LargePool
-from envsched.maintained.pool import group_variances
+from envsched.maintained.pool import group_moments
 from envsched.pool import Pool
 from envsched.predict import Forecast, build_predictor
 from envsched.types import Environment, RolloutRecord, Status, Task
@@ -76,7 +76,7 @@ def _spearman(canonical: bool, regime: str, share: float, steps: int, seed: int,
             RolloutRecord(pool.tasks[r].key, step, tuple(map(float, x)), (Status.OK,) * 8, step) for r, x in zip(rows, rewards, strict=True)
         )
         for large in larges.values():
-            large.take(step, rows, np.full(len(rows), step), *group_variances(rewards, large.config.ddof))
+            large.take(step, rows, np.full(len(rows), step), *group_moments(rewards, large.config.ddof))
     config = SchedulerConfig()
     graph = ObservedGraph(features, environment_of, config.num_within, config.num_cross)
     forecast = Forecast(build_predictor(config, environment_of, len(offsets) - 1), history, graph, config)

@@ -40,8 +40,17 @@ class SchedulerConfig(Section):
     estimator: Literal["envsched", "paper"] = Field(default="envsched", description="which rule predicts the variance")
     relations: tuple[Literal["within", "cross"], ...] = Field(default=("within", "cross"), description="relations that carry evidence")
     half_life: float = Field(default=8, gt=0, description="half-life of history, in policy versions")
+    own_half_life: float = Field(
+        default=40, gt=0, description="half-life of a task's own evidence, in policy versions (estimator envsched; paper: half_life)"
+    )
+    visit_half_life: float = Field(
+        default=3, gt=0, description="later visits of a task that halve an earlier one: training moves what it visits (estimator envsched)"
+    )
     short_half_life: float = Field(default=2, gt=0, description="half-life that notices a recent decline")
     decline_weight: float = Field(default=0.5, ge=0, le=1, description="how far a recent decline cuts a prediction (eta)")
+    mastery_weight: float = Field(
+        default=1, ge=0, description="how far a mean reward above one half costs a task its rank: training lifts it (estimator envsched)"
+    )
     graph_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of a prior's parent (lambda_g)")
     own_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of the graph prior (lambda_s)")
     num_within: int = Field(default=6, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in the same environment")

@@ -11,7 +11,7 @@ import numpy as np
 from kernels.native import address, contiguous, library
 
 OUT = ("u", "environment", "in_within", "within_mass", "in_cross", "cross_mass", "prior", "guard")
-_COLUMNS = ("mass", "variance", "count", "short_mass", "short_value", "environment_count", "environment_value")
+_COLUMNS = ("mass", "variance", "count", "value", "short_mass", "short_value", "environment_count", "environment_value")
 Lists = tuple[np.ndarray, np.ndarray]
 """Sources int64 [N, K] (-1: none, at the end) and weights float64 [N, K] of one relation."""
 
@@ -40,7 +40,7 @@ def forecast(
     Args:
         offsets: int64 [M + 1].
         within, cross: none: the relation is switched off.
-        columns: of tasks, float64 [N]: mass, variance, count, short_mass, short_value; of environments, float64 [M]:
+        columns: of tasks, float64 [N]: mass, variance, count, value, short_mass, short_value; of environments, float64 [M]:
             environment_count and environment_value.
         settings: pool_count, pool_value and the numbers of the estimator; csrc/forecast.cpp has their names.
     """

@@ -265,7 +265,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "cross_weight": (d, [p]),
         "age": (i, [p, i, p]),
         "settle": (None, [p, p]),
-        "observe": (i, [p, p, i, p, p, p, p, i]),
+        "observe": (i, [p, p, i, p, p, p, p, p, i]),
         "evaluate": (None, [p, p, p, i, p]),
         "predict": (None, [p, p, t]),
         "slots": (None, [p, p, i, p]),

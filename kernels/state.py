@@ -17,7 +17,23 @@ EXCHANGE = ctypes.CFUNCTYPE(c_int, c_void_p, c_int64, POINTER(c_void_p), POINTER
 
 COLUMNS = {
     **dict.fromkeys(("order", "row", "environment", "stamp", "exposed", "streak", "visits"), np.int32),
-    **dict.fromkeys(("mass", "value", "groups", "short_mass", "short_value", "exposure", "given_mass", "given_value"), np.float64),
+    **dict.fromkeys(
+        (
+            "mass",
+            "value",
+            "reward",
+            "told_mass",
+            "told_value",
+            "groups",
+            "short_mass",
+            "short_value",
+            "exposure",
+            "headroom",
+            "given_mass",
+            "given_value",
+        ),
+        np.float64,
+    ),
 }
 """What is kept of each visited task; csrc/state.h says what each column means."""
 
@@ -33,12 +49,12 @@ class State(ctypes.Structure):
         _fields(c_int64, "num_tasks num_environments first_row first_environment last_environment num_slots num_visits num_changed")
         + _fields(c_void_p, "offsets sums peak slot_of")
         + _fields(c_void_p, " ".join(COLUMNS))
-        + _fields(c_void_p, "visit_slot visit_step changed decay short_decay")
+        + _fields(c_void_p, "visit_slot visit_step changed decay short_decay own_decay")
         + _fields(c_int64, "num_ages")
         + _fields(c_void_p, "environment_mass environment_value environment_exposure seat_of")
         + _fields(c_int64, "step")
-        + _fields(c_double, "base inverse_scale threshold half_life short_half_life graph_shrinkage own_shrinkage decline_weight")
-        + _fields(c_double, "prior_variance max_variance cross_weight")
+        + _fields(c_double, "base inverse_scale threshold half_life short_half_life own_half_life visit_half_life")
+        + _fields(c_double, "graph_shrinkage own_shrinkage decline_weight mastery_weight prior_variance max_variance cross_weight")
         + _fields(c_int64, "paper by_last_visit threads")
         + _fields(c_double, "pool_mass pool_value")
         + _fields(c_void_p, "exchange predicted")
@@ -108,20 +124,26 @@ def settle(state: State, pairs: Pairs) -> None:
 
 
 def observe(
-    state: State, pairs: Pairs, step: int, rows: np.ndarray, version: np.ndarray, num_valid: np.ndarray, variance: np.ndarray
+    state: State,
+    pairs: Pairs,
+    step: int,
+    rows: np.ndarray,
+    version: np.ndarray,
+    num_valid: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
 ) -> int:
     """Take in visits of distinct rows [n]; columns, visits and pairs must have room. The visits of all ranks, or below 0 why not."""
     rows, version, num_valid = (contiguous(values, np.int64) for values in (rows, version, num_valid))
-    variance = contiguous(variance, np.float64)
-    return library().envsched_observe(
-        byref(state), byref(pairs), step, address(rows), address(version), address(num_valid), address(variance), len(rows)
-    )
+    mean, variance = contiguous(mean, np.float64), contiguous(variance, np.float64)
+    columns = (address(values) for values in (rows, version, num_valid, mean, variance))
+    return library().envsched_observe(byref(state), byref(pairs), step, *columns, len(rows))
 
 
 def evaluate(state: State, rows: np.ndarray, environments: np.ndarray) -> np.ndarray:
-    """u, g, environment, within mass, within, cross mass, cross and guard of tasks [n]: float64 [n, 8]."""
+    """u, g, environment, within mass, within, cross mass, cross, guard and headroom of tasks [n]: float64 [n, 9]."""
     rows, environments = contiguous(rows, np.int64), contiguous(environments, np.int64)
-    out = np.empty((len(rows), 8))
+    out = np.empty((len(rows), 9))
     library().envsched_evaluate(byref(state), address(rows), address(environments), len(rows), address(out))
     return out
 

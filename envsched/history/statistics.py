@@ -1,8 +1,10 @@
 """Decayed statistics as pure functions of the history (METHOD section 3).
 
-Letters: N tasks, V visits, t the step now, s a past step, h a half-life, w = 2^(-(t - s) / h).
+Letters: N tasks, V visits, t the step now, s a past step, h a half-life, k later visits of the same task with evidence,
+h_v a half-life in such visits, w = 2^(-(t - s) / h - k / h_v).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +23,7 @@ class Statistics:
     mass: np.ndarray  # n = sum w * unit, float64 [N]
     weighted_variance: np.ndarray  # sum w * unit * v, float64 [N]
     groups: np.ndarray  # sum w, float64 [N]
+    weighted_mean: np.ndarray  # sum w * unit * mean reward, float64 [N]
 
     @property
     def variance(self) -> np.ndarray:
@@ -34,27 +37,53 @@ def decay(step: int, since: np.ndarray, half_life: float) -> np.ndarray:
     return np.where(age <= MAX_HALF_LIVES, np.exp2(-np.minimum(age, MAX_HALF_LIVES)), 0.0)
 
 
-def statistics(history: History, step: int, half_life: float, unit: Literal["groups", "rollouts"] = "rollouts") -> Statistics:
+def statistics(
+    history: History,
+    step: int,
+    half_life: float,
+    unit: Literal["groups", "rollouts"] = "rollouts",
+    visit_half_life: float = math.inf,
+) -> Statistics:
     """What was known before ``step`` about each task's own variance.
 
     Args:
         half_life: in policy versions; a visit ages with the policy that made its rollouts.
         unit: what a visit adds to the mass: 1, or its number of valid rollouts.
+        visit_half_life: in later visits of the same task; infinite: they take nothing from it.
     """
-    return statistics_of(history.visits.before(step), step, half_life, unit, len(history.pool))
+    return statistics_of(history.visits.before(step), step, half_life, unit, len(history.pool), visit_half_life)
 
 
-def statistics_of(visits: Visits, step: int, half_life: float, unit: Literal["groups", "rollouts"], num_tasks: int) -> Statistics:
+def statistics_of(
+    visits: Visits,
+    step: int,
+    half_life: float,
+    unit: Literal["groups", "rollouts"],
+    num_tasks: int,
+    visit_half_life: float = math.inf,
+) -> Statistics:
     """``statistics`` of visits that are already chosen."""
     known = ~np.isnan(visits.variance)
-    row, variance = visits.row[known], visits.variance[known]
+    row, variance, mean = visits.row[known], visits.variance[known], visits.mean[known]
     w = decay(step, visits.policy_version[known], half_life)
+    if visit_half_life < math.inf:
+        w *= decay(0, -later_visits(row), visit_half_life)
     n = w * visits.num_valid[known] if unit == "rollouts" else w
     return Statistics(
         mass=_sum_by(row, n, num_tasks),
         weighted_variance=_sum_by(row, n * variance, num_tasks),
         groups=_sum_by(row, w, num_tasks),
+        weighted_mean=_sum_by(row, n * mean, num_tasks),
     )
+
+
+def later_visits(row: np.ndarray) -> np.ndarray:
+    """How many later entries of ``row`` [V] are the same, int64 [V]."""
+    order = np.argsort(row, kind="stable")
+    last = np.searchsorted(row[order], row, side="right") - 1
+    place = np.empty(len(row), dtype=np.int64)
+    place[order] = np.arange(len(row))
+    return last - place
 
 
 def exposures(history: History, step: int) -> np.ndarray:

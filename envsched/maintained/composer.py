@@ -43,6 +43,7 @@ class Composer:
         selected: np.ndarray,
         exposures: np.ndarray,
         u: np.ndarray,
+        headroom: np.ndarray,
         calibration: Calibration,
         closed: Closed,
     ) -> Composition | None:
@@ -53,9 +54,10 @@ class Composer:
             selected: steps in which each task was selected, int64 [N].
             exposures: the same, decayed, float64 [N].
             u: float64 [N].
+            headroom: what a high mean reward leaves of each task's rank, float64 [N].
             calibration: from u to score.
         """
-        columns = self._columns(step, visits, selected, exposures)
+        columns = self._columns(step, visits, selected, exposures, headroom)
         laid_out = state.State(
             num_tasks=len(u),
             num_environments=len(self.offsets) - 1,
@@ -82,9 +84,11 @@ class Composer:
         self._rules.native.seed = seed
         made = self._rules.select(laid_out, fitted, closed)
         self._threshold = laid_out.threshold
-        return self._composition(made, selected, exposures, closed) if made.outcome == 0 else None
+        return self._composition(made, selected, exposures, headroom, closed) if made.outcome == 0 else None
 
-    def _columns(self, step: int, visits: Visits, selected: np.ndarray, exposures: np.ndarray) -> dict[str, np.ndarray]:
+    def _columns(
+        self, step: int, visits: Visits, selected: np.ndarray, exposures: np.ndarray, headroom: np.ndarray
+    ) -> dict[str, np.ndarray]:
         """Columns of visited tasks by ascending row, and the visits that windows and streaks ask for."""
         rows = np.flatnonzero(selected)
         slot_of = np.full(len(selected), -1, np.int32)
@@ -106,15 +110,18 @@ class Composer:
             "streak": streak,
             "visits": selected[rows].astype(np.int32),
             "exposure": exposures[rows],
+            "headroom": headroom[rows],
             "environment_exposure": np.bincount(environment, exposures[rows], len(self.offsets) - 1).astype(float, copy=False),
             "visit_slot": slot_of[visits.row[first:]],
             "visit_step": visits.step[first:].astype(np.int32),
         }
 
-    def _composition(self, made: state.Made, selected: np.ndarray, exposures: np.ndarray, closed: Closed) -> Composition:
+    def _composition(
+        self, made: state.Made, selected: np.ndarray, exposures: np.ndarray, headroom: np.ndarray, closed: Closed
+    ) -> Composition:
         scale, first = self.config.exposure_scale, self._rules.num_coverage
         seen = exposures[made.rows] if self._rules.native.discount_decays else selected[made.rows]
-        discount = scale / (scale + seen)
+        discount = scale / (scale + seen) * headroom[made.rows]
         choices = [
             Choice(
                 row,

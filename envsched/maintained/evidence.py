@@ -15,10 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from envsched.config import SchedulerConfig
-from envsched.history.statistics import MAX_HALF_LIVES
+from envsched.history.statistics import MAX_HALF_LIVES, decay
 from envsched.maintained.carriers import Carriers, Gifts
 from envsched.maintained.pairs import Pairs
-from envsched.predict.predictor import largest_variance
+from envsched.predict.predictor import largest_variance, memory_of
 from kernels import native, state
 
 _FIRST_ROOM = 256  # rows of the columns before they grow
@@ -49,11 +49,10 @@ class Evidence:
         self.slots = {name: np.zeros(_FIRST_ROOM, kind) for name, kind in state.COLUMNS.items()}
         self.visits = {name: np.zeros(_FIRST_ROOM, np.int32) for name in ("visit_slot", "visit_step")}
         self.changed = np.zeros(_FIRST_ROOM, np.int32)
-        ages = np.arange(int(np.ceil(MAX_HALF_LIVES * config.half_life)) + 1)
-        self.decay = np.exp2(-ages / config.half_life)
-        self.short_decay = np.where(
-            ages <= MAX_HALF_LIVES * config.short_half_life, np.exp2(-np.minimum(ages / config.short_half_life, 1070)), 0.0
-        )
+        self.memory = memory_of(config)
+        half_lives = config.half_life, config.short_half_life, self.memory.half_life
+        ages = np.arange(int(np.ceil(MAX_HALF_LIVES * max(half_lives))) + 1)
+        self.decay, self.short_decay, self.own_decay = (decay(0, -ages, half_life) for half_life in half_lives)
         self.by_environment = np.zeros((3, num_environments))
         self.seat_of = np.full(num_environments, -1, np.int32)
         self.state = self._lay_out(first, last)
@@ -105,11 +104,15 @@ class Evidence:
         """Decayed exposures of rows [n] at this step, float64 [n]."""
         return self._of(rows, "exposure", 0.0)
 
+    def headroom(self, rows: np.ndarray) -> np.ndarray:
+        """What a high mean reward leaves of the rank of rows [n] at this step, float64 [n]."""
+        return self._of(rows, "headroom", 1.0)
+
     def own(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Own mass and own variance of rows [n] at this step, float64 [n]."""
         mass, value = self._of(rows, "mass", 0.0), self._of(rows, "value", 0.0)
-        age = np.minimum(self.state.step - self._of(rows, "stamp", self.state.step), len(self.decay) - 1)
-        return mass * self.decay[age], np.divide(value, mass, out=np.zeros_like(mass), where=mass > 0)
+        age = np.minimum(self.state.step - self._of(rows, "stamp", self.state.step), len(self.own_decay) - 1)
+        return mass * self.own_decay[age], np.divide(value, mass, out=np.zeros_like(mass), where=mass > 0)
 
     def times_selected(self, rows: np.ndarray) -> np.ndarray:
         """Steps in which rows [n] were selected, int64 [n]."""
@@ -137,6 +140,9 @@ class Evidence:
             num_ages=len(self.decay),
             half_life=c.half_life,
             short_half_life=c.short_half_life,
+            own_half_life=self.memory.half_life,
+            visit_half_life=self.memory.visit_half_life,
+            mastery_weight=self.memory.mastery_weight,
             graph_shrinkage=c.graph_shrinkage,
             own_shrinkage=c.own_shrinkage,
             decline_weight=c.decline_weight,
@@ -145,7 +151,7 @@ class Evidence:
             paper=c.estimator == "paper",
             by_last_visit=any(carrier.by_last_visit for carrier in self.carriers),
         )
-        for name in ("offsets", "sums", "peak", "slot_of", "decay", "short_decay", "seat_of"):
+        for name in ("offsets", "sums", "peak", "slot_of", "decay", "short_decay", "own_decay", "seat_of"):
             setattr(self.state, name, native.address(getattr(self, name)))
         for name, column in zip(("mass", "value", "exposure"), self.by_environment, strict=True):
             setattr(self.state, f"environment_{name}", native.address(column))

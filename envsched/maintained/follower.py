@@ -19,7 +19,7 @@ from envsched.maintained.rules import Closed
 from envsched.pool import Pool
 from envsched.types import Batch, Pick
 
-_TERMS = ("variance", "prior", "environment", "within_mass", "within", "cross_mass", "cross", "guard")
+_TERMS = ("variance", "prior", "environment", "within_mass", "within", "cross_mass", "cross", "guard", "headroom")
 
 
 class Follower:
@@ -75,7 +75,7 @@ class Follower:
         steps = history.visits.before(step).step
         for past in np.unique(steps[steps >= self._frontier]):
             visits = history.visits.at(int(past))
-            self._large.take(int(past), visits.row, visits.policy_version, visits.num_valid, visits.variance)
+            self._large.take(int(past), visits.row, visits.policy_version, visits.num_valid, visits.mean, visits.variance)
         self._frontier, self._replayed = step, history.digest_before(step)
         return self._large
 

@@ -106,18 +106,19 @@ class LargePool:
             rows: distinct, int64 [B].
             rewards: float [B, G], NaN where a rollout is missing.
         """
-        num_valid, variance = group_variances(np.asarray(rewards, dtype=np.float64), self.config.ddof)
+        num_valid, mean, variance = group_moments(np.asarray(rewards, dtype=np.float64), self.config.ddof)
         version = np.full(len(rows), step if policy_version is None else policy_version)
-        self.take(step, rows, version, num_valid, variance)
+        self.take(step, rows, version, num_valid, mean, variance)
 
-    def take(self, step: int, rows: np.ndarray, version: np.ndarray, num_valid: np.ndarray, variance: np.ndarray) -> None:
+    def take(self, step: int, rows: np.ndarray, version: np.ndarray, num_valid: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> None:
         """Take in the group statistics [n] of one step's visits; variance NaN where a visit shows none."""
         assert step > self._last_observed, "steps come in order; replay the history for a late record"
         self._advance(step)
         more = int(self.shard.gather(np.array([len(rows)])).sum()) if self.shard else len(rows)
         self.evidence.reserve(more)
         self.pairs.reserve(more)
-        self._heed(state.observe(self.evidence.state, self.pairs.native, step, rows, version, num_valid, variance))
+        level = (mean - self.config.reward_low) / self.config.reward_range
+        self._heed(state.observe(self.evidence.state, self.pairs.native, step, rows, version, num_valid, level, variance))
         self._last_observed = step
         self._advanced = -1
 
@@ -163,9 +164,9 @@ class LargePool:
             self._advanced = step
 
     def discount(self, rows: np.ndarray) -> np.ndarray:
-        """c0 / (c0 + exposures) of rows [n], float64 [n]."""
+        """c0 / (c0 + exposures) * headroom of rows [n], float64 [n]."""
         seen = self.evidence.exposures(rows) if self._discount_decays else self.evidence.times_selected(rows)
-        return self.config.exposure_scale / (self.config.exposure_scale + seen)
+        return self.config.exposure_scale / (self.config.exposure_scale + seen) * self.evidence.headroom(rows)
 
     def _recent(self, step: int) -> Recent:
         """Picks of each environment in the window and in the part of it that the next step sees; streaks of tasks."""
@@ -205,6 +206,7 @@ class LargePool:
             score=calibration(u) / calibration.max_variance,
             variance=u,
             discount=self.discount(rows),
+            headroom=self.evidence.headroom(rows),
             exposures=self.evidence.exposures(rows),
             seen=self.evidence.times_selected(rows) > 0,
             masked=closed.shut(len(u)),
@@ -234,9 +236,9 @@ class LargePool:
         return within, cross, place[: len(rows_a)], place[len(rows_a) :]
 
 
-def group_variances(rewards: np.ndarray, ddof: int) -> tuple[np.ndarray, np.ndarray]:
-    """Valid rollouts int64 [B] and variance float64 [B] of rewards [B, G], METHOD section 2: two-pass, exactly 0 when all
-    rewards lie within 1e-9, NaN with fewer than 2 valid ones."""
+def group_moments(rewards: np.ndarray, ddof: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Valid rollouts int64 [B], mean float64 [B] (0 without a valid one) and variance float64 [B] of rewards [B, G], METHOD section 2:
+    two-pass, exactly 0 when all rewards lie within 1e-9, NaN with fewer than 2 valid ones."""
     valid = ~np.isnan(rewards)
     num_valid = valid.sum(axis=1)
     kept = np.where(valid, rewards, 0)
@@ -244,4 +246,4 @@ def group_variances(rewards: np.ndarray, ddof: int) -> tuple[np.ndarray, np.ndar
     squares = (np.where(valid, rewards - mean[:, None], 0) ** 2).sum(axis=1)
     spread = np.where(valid, rewards, -np.inf).max(axis=1) - np.where(valid, rewards, np.inf).min(axis=1)
     variance = np.where(spread <= 1e-9, 0.0, squares / np.maximum(num_valid - ddof, 1))
-    return num_valid, np.where(num_valid >= 2, variance, np.nan)
+    return num_valid, mean, np.where(num_valid >= 2, variance, np.nan)

@@ -122,11 +122,13 @@ class Forecast:
         asked = step, self.history.digest_before(step)
         if self._latest is not None and self._latest[0] == asked:
             return self._latest[1:]
-        visits, unit, num_tasks = self.history.visits.before(step), self.predictor.unit, len(self.history.pool)
+        predictor, num_tasks = self.predictor, len(self.history.pool)
+        visits, unit = self.history.visits.before(step), predictor.unit
+        own = statistics_of(visits, step, predictor.half_life, unit, num_tasks, predictor.visit_half_life)
         long = statistics_of(visits, step, self.config.half_life, unit, num_tasks)
         short = statistics_of(visits, step, self.config.short_half_life, unit, num_tasks)
-        k_c = self._cross_weight(step) if self.predictor.prior.weighs_cross else 1.0
-        self._latest = (asked, self.predictor.predict(long, short, self.graph, k_c), k_c)
+        k_c = self._cross_weight(step) if predictor.prior.weighs_cross else 1.0
+        self._latest = (asked, predictor.predict(own, long, short, self.graph, k_c), k_c)
         return self._latest[1:]
 
     def _cross_weight(self, step: int) -> float:

@@ -30,14 +30,15 @@ class ListedPredictor(Predictor):
         """Rows of each environment, int64 [M + 1]; tasks are laid out by environment."""
         return np.searchsorted(self.prior.environment_of, np.arange(self.prior.num_environments + 1))
 
-    def predict(self, long: Statistics, short: Statistics, graph: ListedGraph, cross_weight: float = 0.0) -> Prediction:
+    def predict(self, own: Statistics, long: Statistics, short: Statistics, graph: ListedGraph, cross_weight: float = 0.0) -> Prediction:
         """As ``Predictor.predict``."""
         prior, v = self.prior, long.variance
         c = prior.count(long)
         columns = {
-            "mass": long.mass,
-            "variance": v,
+            "mass": own.mass,
+            "variance": own.variance,
             "count": c,
+            "value": c * v,
             "short_mass": short.mass,
             "short_value": short.weighted_variance,
             "environment_count": np.bincount(prior.environment_of, c, prior.num_environments),
@@ -57,4 +58,4 @@ class ListedPredictor(Predictor):
         within, cross = (graph.lists(name) if name in prior.relations else None for name in ("within", "cross"))
         made = ops.forecast(self.offsets, within, cross, columns, settings)
         parts = Prior(made["prior"], made["environment"], made["in_within"], made["within_mass"], made["in_cross"], made["cross_mass"])
-        return Prediction(made["u"], terms_of(long.mass, v, parts, made["guard"]))
+        return Prediction(made["u"], terms_of(own.mass, own.variance, parts, made["guard"], self.headroom(own)))

@@ -133,24 +133,26 @@ class EnvScheduler(RecordedScheduler):
         prediction, calibration = self._forecast.outlook(step)
         shut, barred = self.masked(step), self.barred(step)
         closed = Closed(*self._leases.live(step, self.history), shut.rows, barred.rows)
-        composition = self._compose(step, prediction.variance, calibration, closed)
+        composition = self._compose(step, prediction, calibration, closed)
         return self._batch(step, composition, prediction, calibration, self._by_key(shut.union([barred])))
 
-    def _compose(self, step: int, variance: np.ndarray, calibration: Calibration, closed: Closed) -> Composition:
+    def _compose(self, step: int, prediction: Prediction, calibration: Calibration, closed: Closed) -> Composition:
+        variance, headroom = prediction.variance, prediction.terms["headroom"]
         selected = exposures(self.history, step)
         decayed = decayed_exposures(self.history, step, self.config.half_life)
         if self._composer:
             visits = self.history.visits.before(step)
-            made = self._composer.compose(step, self.seed, visits, selected, decayed, variance, calibration, closed)
+            made = self._composer.compose(step, self.seed, visits, selected, decayed, variance, headroom, calibration, closed)
             if made:
                 return made
-        candidates = self._candidates(step, variance, calibration, selected, decayed, closed)
+        candidates = self._candidates(step, variance, headroom, calibration, selected, decayed, closed)
         return compose(candidates, self._quotas, self._mix, Draws(self.seed, step))
 
     def _candidates(
         self,
         step: int,
         variance: np.ndarray,
+        headroom: np.ndarray,
         calibration: Calibration,
         selected: np.ndarray,
         decayed: np.ndarray,
@@ -161,7 +163,8 @@ class EnvScheduler(RecordedScheduler):
             offsets=self.pool.offsets,
             score=calibration(variance) / calibration.max_variance,
             variance=variance,
-            discount=scale / (scale + (decayed if self._discount_decays else selected)),
+            discount=scale / (scale + (decayed if self._discount_decays else selected)) * headroom,
+            headroom=headroom,
             exposures=decayed,
             seen=selected > 0,
             masked=closed.shut(len(variance)),

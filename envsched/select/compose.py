@@ -24,7 +24,8 @@ class Candidates:
     offsets: np.ndarray  # int64 [M + 1], rows of each environment
     score: np.ndarray  # float64 [N] in [0, 1], calibrated
     variance: np.ndarray  # float64 [N], u: breaks ties of the score and ranks inside the coverage lane
-    discount: np.ndarray  # float64 [N], c0 / (c0 + exposures)
+    discount: np.ndarray  # float64 [N], c0 / (c0 + exposures) * headroom
+    headroom: np.ndarray  # float64 [N], what a high mean reward leaves of a task's rank
     exposures: np.ndarray  # float64 [N], decayed
     seen: np.ndarray  # bool [N], selected in any earlier step
     masked: np.ndarray  # bool [N], shut out by a filter
@@ -97,7 +98,7 @@ def compose(candidates: Candidates, quotas: Quotas, mix: Mix, draws: Draws) -> C
         order[np.argsort(exposures_of_environment[order], kind="stable")],
         candidates.exposures,
         candidates.seen,
-        candidates.variance,
+        candidates.variance * candidates.headroom,
         draws.uniform(num_coverage) < mix.coverage_explore,
         candidates.similarity,
     )

@@ -112,7 +112,7 @@ def cover(
         order: environments by fewest decayed exposures, int64 [M].
         exposures: decayed exposures of tasks, float64 [N].
         seen: tasks selected in any earlier step, bool [N].
-        variance: u, float64 [N].
+        variance: u times headroom, float64 [N].
         explores: one entry per pick of the lane, bool.
     """
     pending = iter(explores)

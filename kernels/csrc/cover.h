@@ -35,6 +35,12 @@ inline std::vector<int64_t> first_environments(const State& s, const Words& word
   return order;
 }
 
+// What ranks the tasks of an environment.
+inline double worth(const State& s, int64_t row, int64_t e) {
+  const int64_t slot = s.slot_of[s.place(row)];
+  return predicted(s, row, e, slot) * headroom(s, slot);
+}
+
 // The coverage pick of one environment held here among its open tasks, -1 where there is none: of those that rest after a
 // pick where `resting`, of the others where `plain`.
 inline int64_t cover_one(const State& s, const Vectors& v, const Ledger& ledger, int64_t e, bool explores, bool plain, bool resting) {
@@ -53,7 +59,7 @@ inline int64_t cover_one(const State& s, const Vectors& v, const Ledger& ledger,
     }
     rows.resize(kept);
   };
-  if (!explores) keep_least([&](int64_t row) { return -predicted(s, row, e, s.slot_of[s.place(row)]); });
+  if (!explores) keep_least([&](int64_t row) { return -worth(s, row, e); });
   keep_least([&](int64_t row) {
     const int64_t slot = s.slot_of[s.place(row)];
     return slot < 0 ? 0.0 : s.exposure[slot];
@@ -78,11 +84,10 @@ inline uint32_t bound_of(const State& s, const Ledger& ledger, int64_t e, int64_
     const int64_t slot = s.slot_of[s.place(row)];
     return slot < 0 ? 0.0 : s.exposure[slot];
   };
-  auto u = [&](int64_t row) { return predicted(s, row, e, s.slot_of[s.place(row)]); };
   uint32_t bound = 0;
   for (int64_t row = s.offsets[e]; row < s.offsets[e + 1]; ++row) {
     if (ledger.taken(row, e) || (ledger.is_open(row, e) && (ledger.rests(row, e) ? resting : plain))) continue;
-    if (pick < 0 || (explores ? exposure(row) < exposure(pick) : u(row) > u(pick))) bound |= ledger.verdict(row, e);
+    if (pick < 0 || (explores ? exposure(row) < exposure(pick) : worth(s, row, e) > worth(s, pick, e))) bound |= ledger.verdict(row, e);
   }
   return bound;
 }

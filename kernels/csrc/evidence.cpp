@@ -37,17 +37,18 @@ void refresh(State& s) {
     const int64_t slot = s.order[place], e = s.environment[slot];
     const Own own = own_of(s, slot);
     s.environment_mass[e] += own.c;
-    s.environment_value[e] += own.c * own.variance;
+    s.environment_value[e] += own.c * own.told;
     s.environment_exposure[e] += s.exposure[slot];
+    s.headroom[slot] = headroom(s, own);
     s.pool_mass += own.c;
-    s.pool_value += own.c * own.variance;
+    s.pool_value += own.c * own.told;
   }
 }
 
 // One visit, and what is predicted of its task by whoever holds its sums.
 struct Visit {
   int64_t row, version, num_valid;
-  double variance, u, environment, cross;
+  double mean, variance, u, environment, cross;
 };
 
 // Pairs of one step; visits by ascending row.
@@ -102,7 +103,7 @@ void make_slots(State& s, const std::vector<Visit>& visits, std::vector<int64_t>
     s.row[fresh] = int32_t(row);
     s.environment[fresh] = int32_t(environment_of(s, row));
     s.stamp[fresh] = s.exposed[fresh] = s.streak[fresh] = s.visits[fresh] = 0;
-    for (double* column : {s.mass, s.value, s.groups, s.short_mass, s.short_value, s.exposure, s.given_mass, s.given_value}) column[fresh] = 0;
+    for (double* column : {s.mass, s.value, s.reward, s.told_mass, s.told_value, s.groups, s.short_mass, s.short_value, s.exposure, s.headroom, s.given_mass, s.given_value}) column[fresh] = 0;
   }
   for (int64_t fresh = before; fresh < s.num_slots; ++fresh) s.order[fresh] = int32_t(fresh);
   std::inplace_merge(s.order, s.order + before, s.order + s.num_slots, [&](int32_t a, int32_t b) { return s.row[a] < s.row[b]; });
@@ -118,13 +119,16 @@ void take_visit(State& s, int64_t slot, int64_t step, const Visit& visit) {
   if (s.mass[slot] == 0) s.stamp[slot] = int32_t(visit.version);
   const int64_t later = std::max<int64_t>(visit.version, s.stamp[slot]);
   const double old = double(later - s.stamp[slot]), age = double(later - visit.version), unit = s.paper ? 1.0 : double(visit.num_valid);
-  auto add = [&](double* mass, double* value, double half_life) {
-    const double fade = std::exp2(-old / half_life), w = std::exp2(-age / half_life) * unit;
+  auto add = [&](double* mass, double* value, double half_life, double visit_half_life) {
+    const double fade = std::exp2(-old / half_life - 1 / visit_half_life), w = std::exp2(-age / half_life) * unit;
     mass[slot] = mass[slot] * fade + w;
     value[slot] = value[slot] * fade + w * visit.variance;
+    return std::pair(fade, w);
   };
-  add(s.mass, s.value, s.half_life);
-  add(s.short_mass, s.short_value, s.short_half_life);
+  const auto [fade, w] = add(s.mass, s.value, s.own_half_life, s.visit_half_life);
+  s.reward[slot] = s.reward[slot] * fade + w * visit.mean;
+  add(s.told_mass, s.told_value, s.half_life, INFINITY);
+  add(s.short_mass, s.short_value, s.short_half_life, INFINITY);
   s.groups[slot] = s.groups[slot] * std::exp2(-old / s.half_life) + std::exp2(-age / s.half_life);
   s.stamp[slot] = int32_t(later);
   int32_t* end = s.changed + s.num_changed;
@@ -158,10 +162,10 @@ EXPORT int64_t envsched_age(State* s, int64_t step, Gifts* gifts) {
   for (int64_t i = 0; i < gifts->count; ++i) {
     const int64_t slot = s->changed[i], e = s->environment[slot];
     const double lift = std::exp2(s->stamp[slot] / s->half_life - s->base), groups = s->groups[slot] * lift;
-    double mass = s->mass[slot] * lift, value = s->value[slot] * lift;
+    double mass = s->told_mass[slot] * lift, value = s->told_value[slot] * lift;
     if (!s->paper) {
       mass = s->by_last_visit ? lift : std::min(groups, one);
-      value = mass * s->value[slot] / s->mass[slot];
+      value = mass * s->told_value[slot] / s->told_mass[slot];
       if (!s->by_last_visit && groups > one) s->changed[kept++] = int32_t(slot);
     }
     gifts->source[i] = s->row[slot];
@@ -188,12 +192,12 @@ EXPORT void envsched_settle(State* s, const Pairs* pairs) {
 
 EXPORT double envsched_cross_weight(const Pairs* pairs) { return cross_weight(*pairs); }
 
-// Take in the visits [count] of one step, which the pool stands at; on several ranks each gives those it made. Columns by slot,
+// Take in the visits [count] of one step (mean: of the rewards on [0, 1]), which the pool stands at; on several ranks each gives those it made. Columns by slot,
 // visits and pairs have room for them. The number of visits of all ranks, or an Outcome below 0.
 EXPORT int64_t envsched_observe(State* s, Pairs* pairs, int64_t step, const int64_t* row, const int64_t* version, const int64_t* num_valid,
-                                const double* variance, int64_t count) {
+                                const double* mean, const double* variance, int64_t count) {
   std::vector<Visit> visits(count);
-  for (int64_t i = 0; i < count; ++i) visits[i] = {row[i], version[i], num_valid[i], variance[i], 0, 0, 0};
+  for (int64_t i = 0; i < count; ++i) visits[i] = {row[i], version[i], num_valid[i], mean[i], variance[i], 0, 0, 0};
   if (!gather_items(*s, visits)) return EXCHANGE_FAILED;
   std::sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) { return a.row < b.row; });
   for (size_t i = 1; i < visits.size(); ++i)
@@ -218,12 +222,12 @@ EXPORT int64_t envsched_observe(State* s, Pairs* pairs, int64_t step, const int6
   return int64_t(visits.size());
 }
 
-// Terms of single tasks held here: out float64 [count, 8] in the order of struct Terms.
+// Terms of single tasks held here: out float64 [count, 9] in the order of struct Terms.
 EXPORT void envsched_evaluate(const State* s, const int64_t* row, const int64_t* environment, int64_t count, double* out) {
   for (int64_t i = 0; i < count; ++i) {
     const Terms t = evaluate(*s, row[i], environment[i], slot_of(*s, row[i]));
-    const double values[8] = {t.u, t.g, t.environment, t.within_mass, t.within, t.cross_mass, t.cross, t.guard};
-    std::copy(values, values + 8, out + i * 8);
+    const double values[9] = {t.u, t.g, t.environment, t.within_mass, t.within, t.cross_mass, t.cross, t.guard, t.headroom};
+    std::copy(values, values + 9, out + i * 9);
   }
 }
 

@@ -19,9 +19,10 @@ struct Forecast {
   int64_t N, M;
   const int64_t* offsets;                 // [M + 1]
   Lists within, cross;                    // K 0: a relation that is switched off
-  const double *mass, *variance, *count;  // [N] n, v, and what a task counts for its neighbours
+  const double *mass, *variance;  // [N] n, v
+  const double *count, *value;    // [N] what a task counts for its neighbours, and that times what they hear of its v
   const double *short_mass, *short_value;
-  const double *environment_count, *environment_value;  // [M] sums of count and of count * v
+  const double *environment_count, *environment_value;  // [M] sums of count and of value
   double pool_count, pool_value;
   double shrinkage, own_shrinkage, decline_weight, prior_variance, max_variance, cross_weight;
   int64_t paper;
@@ -98,7 +99,7 @@ inline void predict(const Forecast& f, int64_t e, int64_t i, const Given* given)
 EXPORT void envsched_forecast(const Forecast* forecast, int threads) {
   const Forecast& f = *forecast;
   std::vector<Given> given(f.N);
-  for (int64_t i = 0; i < f.N; ++i) given[i] = {f.count[i] * f.variance[i], f.count[i]};
+  for (int64_t i = 0; i < f.N; ++i) given[i] = {f.value[i], f.count[i]};
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t e = 0; e < f.M; ++e)
     for (int64_t i = f.offsets[e]; i < f.offsets[e + 1]; ++i) predict(f, e, i, given.data());

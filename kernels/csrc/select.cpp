@@ -141,7 +141,7 @@ constexpr double AFTER_ALL_OTHERS = 2;  // the worth of any task lies in [-penal
 
 double discount(const State& s, const Rules& r, int64_t slot) {
   const double seen = slot < 0 ? 0.0 : r.discount_decays ? s.exposure[slot] : double(s.visits[slot]);
-  return r.exposure_scale / (r.exposure_scale + seen);
+  return r.exposure_scale / (r.exposure_scale + seen) * headroom(s, slot);
 }
 
 // Where the calibration is flat around the shortlist's end, more than can be looked at tie: growing would not lower what lies

@@ -22,7 +22,7 @@ struct State {
   float* sums;             // [N][4] W_w, m_w, W_c, m_c of visited neighbours, times 2^(t / h - base)
   float* peak;             // [N / 16 rounded up] upper bound of W_w + W_c in each block of 16 places
   int32_t* slot_of;        // [N] -1: never visited
-  // by slot; sums of visits as of policy version `stamp`
+  // by slot; sums of visits as of policy version `stamp`; own evidence: with its own half-lives
   int32_t* order;        // [S] slots by ascending row: sums do not depend on who was visited first
   int32_t* row;          // [S]
   int32_t* environment;  // [S]
@@ -30,12 +30,16 @@ struct State {
   int32_t* exposed;      // [S] last step in which it was selected
   int32_t* streak;       // [S] steps in a row up to then
   int32_t* visits;       // [S]
-  double* mass;          // [S] sum w unit
-  double* value;         // [S] sum w unit v
+  double* mass;          // [S] own: sum w unit
+  double* value;         // [S] own: sum w unit v
+  double* reward;        // [S] own: sum w unit m, m the mean reward on [0, 1]
+  double* told_mass;     // [S] what others are told: sum w unit
+  double* told_value;    // [S] sum w unit v
   double* groups;        // [S] sum w
   double* short_mass;    // [S] with the short half-life
   double* short_value;   // [S]
   double* exposure;      // [S] decayed exposures at this step
+  double* headroom;      // [S] what a high mean leaves of its rank at this step
   double* given_mass;    // [S] what its listeners were given
   double* given_value;   // [S]
   // every visit, in order
@@ -45,6 +49,7 @@ struct State {
   // decay tables by age; beyond the end a weight is 0
   const double* decay;        // [A] 2^(-a / h)
   const double* short_decay;  // [A]
+  const double* own_decay;    // [A]
   int64_t num_ages;
   double* environment_mass;      // [M]
   double* environment_value;     // [M]
@@ -54,7 +59,8 @@ struct State {
   double base;           // of the scale 2^(t / h - base), a whole number
   double inverse_scale;  // 2^-(t / h - base): from inflated to true
   double threshold;      // of the last shortlist
-  double half_life, short_half_life, graph_shrinkage, own_shrinkage, decline_weight, prior_variance, max_variance, cross_weight;
+  double half_life, short_half_life, own_half_life, visit_half_life;
+  double graph_shrinkage, own_shrinkage, decline_weight, mastery_weight, prior_variance, max_variance, cross_weight;
   int64_t paper;          // estimator: 1 paper, 0 envsched
   int64_t by_last_visit;  // a source counts the decayed weight of its last visit
   int64_t threads;
@@ -68,24 +74,27 @@ struct State {
 
 constexpr int64_t BLOCK_ROWS = 16;
 
+// What a task knows of itself; c and `told`: what others are told, how much it counts and its variance.
 struct Own {
-  double mass, value, variance, c, short_mass, short_value;
+  double mass, variance, level, c, told, short_mass, short_value;
 };
 
 struct Terms {
-  double u, g, environment, within_mass, within, cross_mass, cross, guard;
+  double u, g, environment, within_mass, within, cross_mass, cross, guard, headroom;
 };
 
 inline double aged(const double* table, int64_t num_ages, int64_t age) { return age >= num_ages ? 0.0 : table[std::max<int64_t>(age, 0)]; }
 
 inline Own own_of(const State& s, int64_t slot) {
   const int64_t age = s.step - s.stamp[slot];
-  const double a = aged(s.decay, s.num_ages, age), b = aged(s.short_decay, s.num_ages, age);
+  const double a = aged(s.decay, s.num_ages, age), b = aged(s.short_decay, s.num_ages, age), o = aged(s.own_decay, s.num_ages, age);
   Own own;
-  own.mass = s.mass[slot] * a;
-  own.value = s.value[slot] * a;
-  own.variance = own.mass > 0 ? own.value / own.mass : 0.0;
-  own.c = s.paper ? own.mass : std::min(1.0, s.groups[slot] * a);
+  own.mass = s.mass[slot] * o;
+  own.variance = own.mass > 0 ? s.value[slot] / s.mass[slot] : 0.0;
+  own.level = (s.reward[slot] * o + 0.5 * s.own_shrinkage) / (own.mass + s.own_shrinkage);
+  const double told_mass = s.told_mass[slot] * a;
+  own.told = told_mass > 0 ? s.told_value[slot] / s.told_mass[slot] : 0.0;
+  own.c = s.paper ? told_mass : std::min(1.0, s.groups[slot] * a);
   own.short_mass = s.short_mass[slot] * b;
   own.short_value = s.short_value[slot] * b;
   return own;
@@ -103,11 +112,13 @@ inline Parents parents(const State& s, double environment_mass, double environme
     return {pool, (environment_value + lambda * pool) / (environment_mass + lambda)};
   }
   const double others = s.pool_mass - own.c;
-  const double pool = others > 1e-9 ? (s.pool_value - own.c * own.variance) / others : s.prior_variance;
-  return {pool, (environment_value - own.c * own.variance + lambda * pool) / (environment_mass - own.c + lambda)};
+  const double pool = others > 1e-9 ? (s.pool_value - own.c * own.told) / others : s.prior_variance;
+  return {pool, (environment_value - own.c * own.told + lambda * pool) / (environment_mass - own.c + lambda)};
 }
 
 inline Parents parents(const State& s, int64_t e, const Own& own) { return parents(s, s.environment_mass[e], s.environment_value[e], own); }
+
+inline double headroom(const State& s, const Own& own) { return std::exp(-s.mastery_weight * std::max(0.0, own.level - 0.5)); }
 
 // The prediction of one task in double precision, METHOD sections 5 and 6, or 12.
 inline Terms evaluate(const State& s, int64_t row, const Own& own, const Parents& parent) {
@@ -134,16 +145,19 @@ inline Terms evaluate(const State& s, int64_t row, const Own& own, const Parents
     decline = std::min(1.0, std::max(0.0, (own.variance - recent) / own.variance));
   }
   t.guard = 1 - s.decline_weight * decline;
+  t.headroom = headroom(s, own);
   t.u = std::min(s.max_variance, std::max(0.0, fused)) * t.guard;
   return t;
 }
 
-constexpr Own UNSEEN{0, 0, 0, 0, 0, 0};
+constexpr Own UNSEEN{0, 0, 0.5, 0, 0, 0, 0};
 
 inline Terms evaluate(const State& s, int64_t row, int64_t e, int64_t slot) {
   const Own own = slot >= 0 ? own_of(s, slot) : UNSEEN;
   return evaluate(s, row, own, parents(s, e, own));
 }
+
+inline double headroom(const State& s, int64_t slot) { return slot < 0 ? 1.0 : s.headroom[slot]; }
 
 // u of a task that is held here.
 inline double predicted(const State& s, int64_t row, int64_t e, int64_t slot) {

@@ -70,8 +70,9 @@ def test_a_native_batch_is_the_composed_one(seed, changes, digits, blend, closed
     u = np.round(generator.random(NUM_TASKS) * 0.28, digits)  # few digits: many ties
     calibration = Calibration(np.array([0.05, 0.1, 0.2]), np.array([0.1, 0.1, 0.25]), blend, 0.29)
     selected, decayed = exposures(history, step), decayed_exposures(history, step, config.half_life)
+    headroom = np.where(selected > 0, np.round(generator.uniform(0.6, 1, NUM_TASKS), 2), 1)
     made = Composer(features, pool.offsets, config).compose(
-        step, seed, history.visits.before(step), selected, decayed, u, calibration, closed
+        step, seed, history.visits.before(step), selected, decayed, u, headroom, calibration, closed
     )
     visits = history.visits.before(step)
     expected = compose(
@@ -79,7 +80,8 @@ def test_a_native_batch_is_the_composed_one(seed, changes, digits, blend, closed
             offsets=pool.offsets,
             score=calibration(u) / calibration.max_variance,
             variance=u,
-            discount=config.exposure_scale / (config.exposure_scale + (selected if config.estimator == "paper" else decayed)),
+            discount=config.exposure_scale / (config.exposure_scale + (selected if config.estimator == "paper" else decayed)) * headroom,
+            headroom=headroom,
             exposures=decayed,
             seen=selected > 0,
             masked=closed.shut(NUM_TASKS),

@@ -8,7 +8,7 @@ from envsched.features import Features
 from envsched.graph import Relation
 from envsched.history import History
 from envsched.maintained import Closed, LargePool, StaticLists, build_lists, build_stream
-from envsched.maintained.pool import group_variances
+from envsched.maintained.pool import group_moments
 from envsched.pool import Pool
 from envsched.predict import Forecast, build_predictor
 from envsched.select import Draws, Quotas, compose, mix_of
@@ -247,12 +247,13 @@ def test_the_order_of_records_inside_a_step_leaves_no_trace():
     assert np.array_equal(pools[0].predict(1), pools[1].predict(1))
 
 
-def test_group_variances():
+def test_group_moments():
     nan = np.nan
     rewards = np.array([[0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5 + 1e-10], [1, nan, 0, nan], [1, nan, nan, nan]])
-    num_valid, variance = group_variances(rewards, ddof=1)
+    num_valid, mean, variance = group_moments(rewards, ddof=1)
     assert num_valid.tolist() == [4, 4, 2, 1]
+    np.testing.assert_allclose(mean, [0.5, 0.5, 0.5, 1])
     np.testing.assert_allclose(variance[:3], [1 / 3, 0, 0.5])
     assert variance[1] == 0
     assert np.isnan(variance[3])
-    np.testing.assert_allclose(group_variances(rewards, ddof=0)[1][[0, 2]], [0.25, 0.25])
+    np.testing.assert_allclose(group_moments(rewards, ddof=0)[2][[0, 2]], [0.25, 0.25])

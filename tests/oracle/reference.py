@@ -18,7 +18,10 @@ class Settings:
     group_size: int = 8
     half_life: float = 8.0
     short_half_life: float = 2.0
+    own_half_life: float = 40.0
+    visit_half_life: float = 3.0
     decline_weight: float = 0.5
+    mastery_weight: float = 1.0
     graph_shrinkage: float = 2.0
     own_shrinkage: float = 2.0
     num_within: int = 6
@@ -85,19 +88,21 @@ def weight(now, then, half_life):
     return 2.0**-age if age <= 900 else 0.0
 
 
-def own(visits, task, now, half_life, settings):
-    """Decayed (mass in groups, mass in rollouts, and the same two times the variance) of one task before ``now``."""
-    groups, rollouts, groups_v, rollouts_v = [], [], [], []
-    for visit in visits:
-        n, _, v = group_variance(visit, settings)
-        if visit.task != task or visit.step >= now or v is None:
-            continue
-        w = weight(now, visit.policy_version, half_life)
+def own(visits, task, now, settings, half_life, visit_half_life=math.inf):
+    """Decayed (mass in groups, mass in rollouts, the same two times the variance, rollouts times the mean) of one task before
+    ``now``."""
+    groups, rollouts, groups_v, rollouts_v, rollouts_m = [], [], [], [], []
+    known = [visit for visit in visits if visit.task == task and visit.step < now and group_variance(visit, settings)[2] is not None]
+    for visit in known:
+        n, m, v = group_variance(visit, settings)
+        later = sum(other.step > visit.step for other in known)
+        w = weight(now, visit.policy_version, half_life) * 2.0 ** -(later / visit_half_life)
         groups.append(w)
         rollouts.append(w * n)
         groups_v.append(w * v)
         rollouts_v.append(w * n * v)
-    return math.fsum(groups), math.fsum(rollouts), math.fsum(groups_v), math.fsum(rollouts_v)
+        rollouts_m.append(w * n * (m - settings.reward_low) / settings.reward_range)
+    return tuple(map(math.fsum, (groups, rollouts, groups_v, rollouts_v, rollouts_m)))
 
 
 def observed_before(visits, now, settings):
@@ -115,16 +120,23 @@ def neighbours(i, same, observed, environment_of, similarity, count):
 def predict(visits, environment_of, similarity, now, cross_weight, settings):
     """(u, terms) for every task from the visits earlier than ``now``."""
     N = len(environment_of)
-    long = [own(visits, i, now, settings.half_life, settings) for i in range(N)]
-    short = [own(visits, i, now, settings.short_half_life, settings) for i in range(N)]
+    long = [own(visits, i, now, settings, settings.half_life) for i in range(N)]
+    short = [own(visits, i, now, settings, settings.short_half_life) for i in range(N)]
     paper = settings.estimator == "paper"
+    memory = (settings.half_life,) if paper else (settings.own_half_life, settings.visit_half_life)
+    kept = [own(visits, i, now, settings, *memory) for i in range(N)]
     unit = 0 if paper else 1  # groups or rollouts
-    n = [sums[unit] for sums in long]
-    v = [sums[unit + 2] / sums[unit] if sums[unit] > 0 else 0.0 for sums in long]
+    told_n = [sums[unit] for sums in long]
+    told = [sums[unit + 2] / sums[unit] if sums[unit] > 0 else 0.0 for sums in long]
+    n = [sums[unit] for sums in kept]
+    v = [sums[unit + 2] / sums[unit] if sums[unit] > 0 else 0.0 for sums in kept]
     groups = [sums[0] for sums in long]
     observed = observed_before(visits, now, settings)
 
-    terms = {name: [] for name in ("own", "own_mass", "environment", "within", "within_mass", "cross", "cross_mass", "prior", "guard")}
+    terms = {
+        name: []
+        for name in ("own", "own_mass", "environment", "within", "within_mass", "cross", "cross_mass", "prior", "guard", "headroom")
+    }
     u = []
     for i in range(N):
         lists = {
@@ -134,8 +146,8 @@ def predict(visits, environment_of, similarity, now, cross_weight, settings):
         for name in lists:
             if name not in settings.relations:
                 lists[name] = []
-        prior = paper_prior(i, n, v, environment_of, lists, settings) if paper else None
-        prior = prior or pooled_prior(i, groups, v, environment_of, lists, cross_weight, settings)
+        prior = paper_prior(i, told_n, told, environment_of, lists, settings) if paper else None
+        prior = prior or pooled_prior(i, groups, told, environment_of, lists, cross_weight, settings)
         lam = settings.own_shrinkage
         fused = (n[i] * v[i] + lam * prior["prior"]) / (n[i] + lam)
         fused = min(max(fused, 0.0), settings.max_variance)
@@ -143,8 +155,10 @@ def predict(visits, environment_of, similarity, now, cross_weight, settings):
         if n[i] > 0 and v[i] > 0:
             v_short = (short[i][unit + 2] + lam * v[i]) / (short[i][unit] + lam)
             guard = 1 - settings.decline_weight * min(max((v[i] - v_short) / v[i], 0.0), 1.0)
+        level = (kept[i][4] + lam / 2) / (n[i] + lam)
+        headroom = 1.0 if paper else math.exp(-settings.mastery_weight * max(level - 0.5, 0.0))
         u.append(fused * guard)
-        for name, value in {"own": v[i], "own_mass": n[i], "guard": guard, **prior}.items():
+        for name, value in {"own": v[i], "own_mass": n[i], "guard": guard, "headroom": headroom, **prior}.items():
             terms[name].append(value)
     return u, terms
 

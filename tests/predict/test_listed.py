@@ -19,7 +19,8 @@ def statistics(generator, observed, num_tasks):
     groups, variance = np.zeros(num_tasks), np.zeros(num_tasks)
     groups[observed] = 2.0 ** -generator.uniform(-2, 40, len(observed))
     variance[observed] = generator.uniform(0, 0.28, len(observed)) * (generator.random(len(observed)) < 0.7)
-    return Statistics(mass=8 * groups, weighted_variance=8 * groups * variance, groups=groups)
+    mean = generator.random(num_tasks)
+    return Statistics(8 * groups, 8 * groups * variance, groups, 8 * groups * mean)
 
 
 @pytest.mark.parametrize("relations", [("within", "cross"), ("within",), ("cross",)])
@@ -31,10 +32,11 @@ def test_every_term_is_the_same_to_the_last_bit(estimator, relations, num_observ
     graph = ObservedGraph(features, environment_of, 3, 5)
     observed = generator.choice(len(features), num_observed, replace=False)
     graph.observe(observed)
-    long, short = (statistics(generator, observed, len(features)) for _ in range(2))
+    own, long, short = (statistics(generator, observed, len(features)) for _ in range(3))
     config = SchedulerConfig(estimator=estimator, relations=relations)
     reference, ours = (
-        build_predictor(config, environment_of, len(SIZES), kind).predict(long, short, graph, 0.37) for kind in (Predictor, ListedPredictor)
+        build_predictor(config, environment_of, len(SIZES), kind).predict(own, long, short, graph, 0.37)
+        for kind in (Predictor, ListedPredictor)
     )
     np.testing.assert_array_equal(ours.variance, reference.variance)
     assert ours.terms.keys() == reference.terms.keys()

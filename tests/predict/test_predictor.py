@@ -19,9 +19,10 @@ def predict(*records, step: int, similarity=None, **settings):
     known = history.visits.before(step)
     graph.observe(np.unique(known.row[~np.isnan(known.variance)]))
     predictor = build_predictor(config, POOL.environment_of, 3)
+    own = statistics(history, step, predictor.half_life, predictor.unit, predictor.visit_half_life)
     long = statistics(history, step, config.half_life, predictor.unit)
     short = statistics(history, step, config.short_half_life, predictor.unit)
-    return predictor.predict(long, short, graph, 1.0)
+    return predictor.predict(own, long, short, graph, 1.0)
 
 
 @pytest.mark.parametrize("estimator", ["envsched", "paper"])
@@ -36,12 +37,32 @@ def test_before_any_evidence_everything_is_the_prior_variance(estimator, setting
 def test_own_history_gains_weight_by_rollouts_or_by_groups():
     eight = record("a0", 3, *[0.0, 1.0] * 4)  # v = 2/7
     g = 1 / 12  # nobody else was seen
-    rollouts = predict(eight, step=3 + 8)
+    rollouts = predict(eight, step=3 + 40)
     assert rollouts.variance[0] == pytest.approx((4 * 2 / 7 + 2 * g) / (4 + 2))
     own = 0.5 * 2 / 7
     environment = (own + 2 * 2 / 7) / (0.5 + 2)  # the paper's means hold the task's own evidence
     groups = predict(eight, step=3 + 8, estimator="paper", decline_weight=0.0)
     assert groups.variance[0] == pytest.approx((own + 2 * environment) / (0.5 + 2))
+
+
+def test_a_later_visit_takes_more_from_an_earlier_one_than_steps_do():
+    spread, flat = [0.0, 1.0] * 4, [0.5] * 8  # v = 2/7, 0
+    seen = predict(record("a0", 0, *spread), record("a0", 40, *flat), record("c1", 0, *spread), step=40 + 40, decline_weight=0.0).terms
+    earlier, later = 8 * 2 ** (-2 - 1 / 3), 8 * 2**-1.0
+    assert seen["own_mass"][0] == pytest.approx(earlier + later)
+    assert seen["own"][0] == pytest.approx(earlier * 2 / 7 / (earlier + later))
+    assert seen["own_mass"][5] == pytest.approx(8 * 2**-2.0)
+
+
+def test_a_high_mean_costs_rank_and_not_the_prediction():
+    easy, hard = [1.0] * 6 + [0.5] * 2, [0.0] * 6 + [0.5] * 2  # of one variance, means 7/8 and 1/8
+    made = predict(record("a0", 0, *easy), record("a1", 0, *hard), step=0 + 40)
+    m = (4 * 7 / 8 + 2 / 2) / (4 + 2)
+    assert made.terms["headroom"].tolist() == pytest.approx([np.exp(0.5 - m), 1, 1, 1, 1, 1])
+    assert made.variance[0] == pytest.approx(made.variance[1])
+    scaled = predict(record("a0", 0, *(2 * r - 1 for r in easy)), step=40, reward_low=-1.0)
+    assert scaled.terms["headroom"][0] == pytest.approx(np.exp(0.5 - m))
+    assert predict(record("a0", 0, *easy), step=40, estimator="paper").terms["headroom"].tolist() == [1.0] * 6
 
 
 def test_evidence_flows_along_each_relation():

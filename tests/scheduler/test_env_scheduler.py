@@ -116,7 +116,8 @@ def test_the_papers_rule_discounts_undecayed_and_ours_decayed():
     picks = [pick for pick in ours[8].picks if pick.lane is Lane.EXPLOITATION]
     selected = {pick.task: [8 - s for s in range(8) if pick.task in ours[s].tasks] for pick in picks}
     for pick in picks:
-        assert pick.terms["discount"] == pytest.approx(16 / (16 + sum(2.0**-age for age in selected[pick.task])))
+        by_exposures = 16 / (16 + sum(2.0**-age for age in selected[pick.task]))
+        assert pick.terms["discount"] == pytest.approx(by_exposures * pick.terms["headroom"])
 
 
 def test_the_papers_rule_covers_with_the_least_observed_whatever_the_chance_to_explore():
@@ -172,7 +173,7 @@ def bad_record(**changes):
     ("changes", "error", "says"),
     [
         ({"rewards": (math.nan,) * 8}, RecordError, "finite"),
-        ({"rewards": (None,) * 8}, RecordError, "None"),
+        ({"rewards": (None,) * 8}, RecordError, "no reward came"),
         ({"rewards": (1.5,) * 8}, RecordError, "1.5"),
         ({"rewards": ({"total": 1},) * 8}, RecordError, "dict"),
         ({"task": "no-such-task"}, UnknownTaskError, "no-such-task"),

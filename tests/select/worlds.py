@@ -36,6 +36,7 @@ def make_candidates(generator, offsets, recent: Recent, *, seen=None, masked=Non
     num_tasks = int(offsets[-1])
     score = generator.random(num_tasks)
     variance = generator.random(num_tasks)
+    headroom = np.ones(num_tasks)
     exposures = generator.integers(0, 6, num_tasks).astype(float) if exposures is None else exposures
     if levels:
         score, variance = np.round(score * levels) / levels, np.round(variance * levels) / levels
@@ -43,7 +44,8 @@ def make_candidates(generator, offsets, recent: Recent, *, seen=None, masked=Non
         offsets=np.asarray(offsets),
         score=score,
         variance=variance,
-        discount=16 / (16 + exposures),
+        discount=16 / (16 + exposures) * headroom,
+        headroom=headroom,
         exposures=exposures,
         seen=np.ones(num_tasks, dtype=bool) if seen is None else seen,
         masked=np.zeros(num_tasks, dtype=bool) if masked is None else masked,
