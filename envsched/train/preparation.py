@@ -29,8 +29,10 @@ def prepare(config: Config, run_dir: Path | str) -> Batch:
 
     Raises:
         ConfigError: the directory is used, or the batch does not divide over the processes.
+        MissingExtraError: the graph is to lie on a GPU, and there is none.
     """
     geometry_of(config, int(os.environ.get("WORLD_SIZE", "1")))
+    refuse_device(config)
     pool, run = open_pool(config.train.pool), RunDirectory(run_dir)
     run.begin(config, resume=False)
     scheduler = scheduler_of(config, pool, run)
@@ -45,8 +47,8 @@ def scheduler_of(config: Config, pool: Pool, run: RunDirectory, leader: Leader |
     Args:
         leader: of the ranks that share its graph.
     """
-    refuse_device(config)
-    os.environ["ENVSCHED_DEVICE"] = config.train.graph_device
+    if config.train.graph_device != "auto":  # else what the environment says holds
+        os.environ["ENVSCHED_DEVICE"] = config.train.graph_device
     features, findings = features_of(config, pool, run), findings_of(config, pool, run)
     if leader:
         return EnvScheduler(pool, config.scheduler, config.train.seed, features, config.train.scheduler, findings, leader)

@@ -12,6 +12,7 @@ from envsched.config import load_config
 from envsched.errors import ConfigError, MissingExtraError
 from envsched.graph.index import num_gpus
 from envsched.train.combinations import refuse_impossible
+from envsched.train.preparation import prepare
 from tests.train.test_faults import ended, launched, rank_of, wait_for
 
 STEPS = 6
@@ -61,12 +62,15 @@ def test_what_ranks_can_not_share_is_refused_at_start(settings, says):
 @pytest.mark.parametrize(
     ("mode", "says"), [("auto", "needs graph_mode exact: auto keeps its sums in the native library"), ("exact", "finds no GPU here")]
 )
-def test_a_gpu_that_is_not_there_or_not_used_is_refused_with_the_remedy(mode, says):
+def test_a_gpu_that_is_not_there_or_not_used_is_refused_with_the_remedy(tmp_path, mode, says):
     if mode == "exact" and torch.cuda.is_available():
         pytest.skip("there is a GPU")
     config = load_config(None, ["train.model=any", "train.trackers=[]", "train.graph_device=cuda", f"graph_mode={mode}"])
     with pytest.raises((ConfigError, MissingExtraError), match=f"{says}.*set train.graph_device to auto"):
         refuse_impossible(config, 1, "none")
+    with pytest.raises((ConfigError, MissingExtraError), match=says):
+        prepare(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_faiss_is_kept_off_the_gpu_where_the_setting_says_so(monkeypatch):
