@@ -22,9 +22,9 @@ class LiveLists:
     def __init__(self, num_tasks: int, num_slots: int) -> None:
         assert 0 < num_slots <= MAX_LIVE
         self.num_slots, stride = num_slots, -(-num_slots // 4) * 4
-        self.lists = np.zeros((num_tasks, 2, stride), np.float32)
+        self.lists = np.empty((num_tasks, 2, stride), np.float32)  # written below: zeros would not come in large pages
         self.root, self.slot = self.lists[:, 0], self.lists.view(np.int32)[:, 1]
-        self.slot[:] = -1
+        self.root[:], self.slot[:] = 0, -1
         self.least = np.zeros(-(-num_tasks // native.TILE_TASKS) * native.TILE_TASKS, np.float32)
 
     @property

@@ -92,7 +92,7 @@ class Quantised:
         self.vectors = contiguous(vectors, np.float32)
         num_tasks, num_features = vectors.shape
         padded, width = -(-num_tasks // TILE_TASKS) * TILE_TASKS, -(-num_features // 4) * 4
-        room = np.zeros(padded * width + 2 * _LINE, np.uint8)  # tiles begin at a line, and the last one is read beyond its end
+        room = np.empty(padded * width + 2 * _LINE, np.uint8)  # tiles begin at a line, and the last one is read beyond its end
         first = -address(room) % _LINE
         self.codes = room[first : first + padded * width].reshape(padded, width)
         self.scale, self.residual = np.empty(padded, np.float32), np.empty(padded, np.float32)
