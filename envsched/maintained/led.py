@@ -48,9 +48,9 @@ class _LedPool(LargePool):
         super().__init__(part.features, part.offsets, part.carriers, part.config, seed, part.ranks)
         self._ranks = part.ranks
 
-    def take(self, step: int, rows: np.ndarray, version: np.ndarray, num_valid: np.ndarray, variance: np.ndarray) -> None:
+    def take(self, step: int, rows: np.ndarray, version: np.ndarray, num_valid: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> None:
         _tell(self._ranks, verb="take", step=step)
-        super().take(step, rows, version, num_valid, variance)
+        super().take(step, rows, version, num_valid, mean, variance)
 
     def select(self, step: int, closed: Closed = Closed()) -> Selection:
         rows = {

@@ -21,7 +21,7 @@ from envsched.select import Candidates, Draws, Quotas, Recent, compose, let_in, 
 from envsched.types import Lane, Relaxation
 from kernels import state
 
-NO_VISITS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+NO_VISITS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
 """What a rank takes in that made none."""
 _CAPACITY = 1 << 16  # most candidates looked at
 _EXHAUSTIVE = 1 << 13  # so many are looked at before a tie is left open
