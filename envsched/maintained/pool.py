@@ -92,7 +92,6 @@ class LargePool:
         self._advanced = -1
         self._last_observed = -1
         self.evidence.state.threads = ops.num_threads() if len(self.evidence.slot_of) >= _PARALLEL else 1
-        self._discount_decays = config.estimator == "envsched"  # METHOD 12.4
         self._mix = mix_of(config, int(offsets[-1]))
         self.rules = Rules(features, self.evidence.offsets, config, self._mix, capacity=_CAPACITY, exhaustive=_EXHAUSTIVE, seed=seed)
         num_coverage = self.rules.num_coverage
@@ -143,7 +142,7 @@ class LargePool:
         return self.shard.gather(u) if self.shard else u
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
-        """u, g, environment, within mass, within, cross mass, cross and guard of rows [n]: float64 [n, 8]."""
+        """u, g, environment, within mass, within, cross mass, cross, guard and headroom of rows [n]: float64 [n, 9]."""
         e = np.searchsorted(self.evidence.offsets, rows, side="right") - 1
         if not self.shard:
             return state.evaluate(self.evidence.state, rows, e)
@@ -165,7 +164,7 @@ class LargePool:
 
     def discount(self, rows: np.ndarray) -> np.ndarray:
         """c0 / (c0 + exposures) * headroom of rows [n], float64 [n]."""
-        seen = self.evidence.exposures(rows) if self._discount_decays else self.evidence.times_selected(rows)
+        seen = self.evidence.exposures(rows) if self.rules.native.discount_decays else self.evidence.times_selected(rows)
         return self.config.exposure_scale / (self.config.exposure_scale + seen) * self.evidence.headroom(rows)
 
     def _recent(self, step: int) -> Recent:

@@ -17,12 +17,13 @@ pytestmark = [
 ]
 
 PROGRAM = """
-import json, os, sys, traceback
+import json, os, sys
 import numpy as np
 import torch.distributed as dist
 from envsched.files import canonical_json
 from envsched.maintained import Leader, Part, follow
 from envsched.scheduler import EnvScheduler
+from tests.maintained.forking import answers_of_ranks
 from tests.scheduler.worlds import make_features, make_pool, records_of, small_config
 
 folder, mode = sys.argv[1], sys.argv[2]
@@ -60,21 +61,8 @@ def rank_of(rank, size):
     return told
 
 def shared(size):
-    children = []
-    for rank in range(size):
-        if child := os.fork():
-            children.append(child)
-            continue
-        try:
-            answer = rank_of(rank, size)
-        except BaseException:
-            answer = traceback.format_exc()
-        with open(f"{folder}/{size}-{rank}.json", "w") as stream:
-            json.dump(answer, stream)
-        os._exit(0)
-    for child in children:
-        os.waitpid(child, 0)
-    return [json.load(open(f"{folder}/{size}-{rank}.json")) for rank in range(size)]
+    found = answers_of_ranks(size, folder, size, lambda rank: rank_of(rank, size))
+    return [found[rank] for rank in range(size)]
 
 alone = json.loads(json.dumps(run(EnvScheduler(pool, config, 5, features))))
 print(json.dumps({"alone": alone, **{str(size): shared(size) for size in (1, 2, 4)}}))

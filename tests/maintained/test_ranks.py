@@ -18,13 +18,14 @@ pytestmark = [
 
 # Forked after the imports, so that seven ranks cost one start; one thread each, so that a fork is safe.
 PROGRAM = """
-import json, os, sys, traceback
+import json, os, sys
 import numpy as np
 import torch.distributed as dist
 from envsched.config import SchedulerConfig
 from envsched.errors import EnvschedError
 from envsched.maintained import BUILDERS, LargePool, shard_pool
 from tests.graph.worlds import make_world
+from tests.maintained.forking import answers_of_ranks
 
 folder, scenario = sys.argv[1], json.loads(sys.argv[2])
 SIZES = [1, 30, 7, 12, 2, 25, 9, 16, 3, 40] * 5
@@ -52,29 +53,15 @@ def follow(pool, rank, size, steps):
     return batches + [pool.predict(steps).tolist()]
 
 def shared(size, name):
-    children = []
-    for rank in range(size):
-        if child := os.fork():
-            children.append(child)
-            continue
+    def answer_of(rank):
         try:
             dist.init_process_group("gloo", init_method=f"file://{folder}/{name}", rank=rank, world_size=size)
             pool = shard_pool(features, offsets, config, seed=3, mode=scenario["mode"], seconds=60)
-            answer = follow(pool, rank, size, scenario["steps"])
+            return follow(pool, rank, size, scenario["steps"])
         except EnvschedError as error:
-            answer = f"{type(error).__name__}: {error}"
-        except BaseException:
-            answer = traceback.format_exc()
-        with open(f"{folder}/{name}-{rank}.json", "w") as stream:
-            json.dump(answer, stream)
-        os._exit(0)
-    for child in children:
-        os.waitpid(child, 0)
-    found = {}
-    for rank in range(size):
-        if os.path.exists(f"{folder}/{name}-{rank}.json"):
-            found[rank] = json.load(open(f"{folder}/{name}-{rank}.json"))
-    return found
+            return f"{type(error).__name__}: {error}"
+
+    return answers_of_ranks(size, folder, name, answer_of)
 
 alone = follow(LargePool(features, offsets, BUILDERS[scenario["mode"]](features, offsets, config), config, 3), 0, 1, scenario["steps"])
 print(json.dumps({"alone": alone, **{str(size): shared(size, f"ranks{size}") for size in scenario["ranks"]}}))

@@ -34,5 +34,7 @@ def test_what_no_rollout_could_come_from_is_refused_by_name(made, says):
 
 
 def test_what_can_be_run_is_let_through():
-    refuse_without_rollouts("bundled", Pool.bundled())
+    bundled = Pool.bundled()
+    assert environments_without_code(bundled) == []
+    refuse_without_rollouts("bundled", bundled)
     refuse_without_rollouts("p", pool(checks=()), own_reward=True)
