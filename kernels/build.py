@@ -21,7 +21,7 @@ _AVX512 = ("-march=x86-64-v4", "-mavx512vnni")
 LEVELS = {"amx": (*_AVX512, "-mamx-tile", "-mamx-int8"), "avx512vnni": _AVX512, "avx2": ("-march=x86-64-v3",), "baseline": ()}  # best first
 _FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fopenmp", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-w")
 # A fused multiply-add rounds once: wanted in product tiles, whose error is bounded anyway, and nowhere else.
-_FUSED = ("within.cpp", "cross.cpp", "offer.cpp", "stream.cpp", "live.cpp")
+_FUSED = ("within.cpp", "cross.cpp", "offer.cpp", "similarity.cpp", "stream.cpp", "live.cpp")
 
 _log = logging.getLogger(__name__)
 

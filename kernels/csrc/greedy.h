@@ -14,24 +14,26 @@ struct Contender {
 // with a bound of their error rule most comparisons out; a pick's closeness is exact.
 class Greedy {
  public:
-  Greedy(const Vectors& v, Ledger& ledger, double penalty) : v_(v), ledger_(ledger), penalty_(penalty), slack_(v.slack()) {}
+  Greedy(const Vectors& v, Ledger& ledger, double penalty) : v_(v), ledger_(ledger), picked_(v), penalty_(penalty), slack_(v.slack()) {}
 
   int64_t products = 0;  // inner products taken
 
-  // What the ledger's picks look like; to be given for all of them before a run.
-  void know(const Feature& feature) { picked_.push_back(feature); }
+  // What the ledger's picks look like; to be given for all of them, in their order, before a run.
+  void know(const Feature& feature) { picked_.add(feature, ledger_.environments[picked_.size()]); }
 
   void add(const std::vector<Contender>& candidates) {
     const size_t before = entries_.size();
     for (const Contender& candidate : candidates) entries_.push_back({candidate, candidate.bound, 0, 0, false});
     for (size_t i = before; i < entries_.size(); ++i) fresh_.push_back({entries_[i].worth, int32_t(i)});
-    sorted_ = next_;
+    sorted_ = next_, some_ = SOME;
   }
 
   // Up to `wanted` picks; stops where the next one would not beat `ceiling`, the best bound outside the shortlist, unless
   // `forced`. gap: the largest amount by which a forced pick fell short of the ceiling.
   int64_t run(double ceiling, int64_t wanted, bool forced, double& gap, int64_t* out, double* closeness) {
     int64_t made = 0;
+    const double least = forced ? -INFINITY : ceiling;
+    floor_ = least;
     while (made < wanted) {
       const int32_t i = best();
       if (i < 0) break;
@@ -55,14 +57,17 @@ class Greedy {
       }
       gap = std::max(gap, ceiling - top.worth);
       ledger_.take(c.row, c.environment, bound_by(top.worth));
-      picked_.push_back(c.feature);
+      picked_.add(c.feature, c.environment);
       out[made] = c.row;
       closeness[made++] = top.exact ? top.closest : 0;
+      floor_ = least;
     }
     return made;
   }
 
  private:
+  static constexpr int64_t SOME = 128, AHEAD = 8;  // put in order at first; fetched before they are looked at
+
   struct Entry {
     Contender candidate;
     double worth;    // from above; the worth itself once `exact`
@@ -82,28 +87,31 @@ class Greedy {
     return x.candidate.row > y.candidate.row;
   }
 
-  // The first of heap and fresh candidates, -1 where none is left; fresh ones are in order of worth alone.
+  // The first of heap and fresh candidates, -1 where none is left; fresh ones are in order of worth alone. One that comes up is
+  // looked at while its features are at hand: where thousands share one worth, each is fetched from memory once.
   int32_t best() {
     while (next_ < fresh_.size()) {
       if (next_ == sorted_) sort_some();
       if (!heap_.empty() && fresh_[next_].worth < entries_[heap_.front()].worth) break;
-      constexpr size_t AHEAD = 8;
       if (next_ + AHEAD < sorted_) ask(entries_[fresh_[next_ + AHEAD].i].candidate.feature);
-      push(fresh_[next_++].i);
+      const int32_t i = fresh_[next_++].i;
+      Entry& entry = entries_[i];
+      if (penalty_ > 0 && ledger_.allows_row(entry.candidate.row, entry.candidate.environment)) look(entry);
+      push(i);
     }
     return heap_.empty() ? -1 : heap_.front();
   }
 
-  // Most candidates are never reached, so the next few best are all that is put in order.
+  // Most candidates are never reached, so the next few best are all that is put in order; twice as many each time.
   void sort_some() {
-    constexpr size_t SOME = 128;
     auto before = [](const Fresh& a, const Fresh& b) { return a.worth > b.worth; };
     const auto from = fresh_.begin() + next_;
-    const auto to = fresh_.begin() + std::min(fresh_.size(), next_ + SOME);
+    const auto to = fresh_.begin() + std::min(fresh_.size(), next_ + some_);
     if (to != fresh_.end()) std::nth_element(from, to, fresh_.end(), before);
     std::sort(from, to, before);
     sorted_ = to - fresh_.begin();
-    for (auto at = from; at < std::min(to, from + 8); ++at) ask(entries_[at->i].candidate.feature);
+    some_ *= 2;
+    for (auto at = from; at < std::min(to, from + AHEAD); ++at) ask(entries_[at->i].candidate.feature);
   }
 
   void ask(const Feature& feature) const {
@@ -120,15 +128,18 @@ class Greedy {
     heap_.pop_back();
   }
 
-  // Compare with one more pick at a time: most candidates fall behind the next one before all picks are looked at.
+  // Compare an allowed candidate with more and more picks, until it can't be the next one or has met them all.
   void look(Entry& top) {
-    const double other = heap_.empty() ? -INFINITY : entries_[heap_.front()].worth;
-    const double next = next_ < sorted_ ? std::max(other, fresh_[next_].worth) : other;
-    top.exact = false;
-    for (; top.seen < picked_.size() && top.worth >= next; ++top.seen, ++products) {
-      top.closest = std::max(top.closest, near(top, top.seen) - slack_);
-      top.worth = std::min(top.worth, top.candidate.bound - penalty_ * top.closest);
-    }
+    if (top.seen == picked_.size()) return;
+    for (top.exact = false; top.seen < picked_.size() && top.worth >= floor_;) compare(top);
+    if (top.seen == picked_.size()) floor_ = std::max(floor_, top.worth - 2 * penalty_ * slack_);
+  }
+
+  void compare(Entry& one) {
+    const size_t from = one.seen;
+    one.closest = std::max(one.closest, picked_.nearest(one.candidate.feature, one.candidate.environment, from, one.seen) - slack_);
+    one.worth = std::min(one.worth, one.candidate.bound - penalty_ * one.closest);
+    products += one.seen - from;
   }
 
   // What shuts out tasks that are worth more than the next pick.
@@ -139,11 +150,7 @@ class Greedy {
       const uint32_t verdict = ledger_.verdict(x.candidate.row, x.candidate.environment);
       if (bound & verdict) continue;
       if (penalty_ > 0) {
-        for (; x.seen < picked_.size() && x.worth > worth; ++x.seen, ++products) {
-          x.closest = std::max(x.closest, near(x, x.seen) - slack_);
-          x.worth = std::min(x.worth, x.candidate.bound - penalty_ * x.closest);
-          x.exact = false;
-        }
+        for (; x.seen < picked_.size() && x.worth > worth; x.exact = false) compare(x);
         if (x.worth > worth && !x.exact) refine(x);
       }
       if (x.worth > worth) bound |= verdict;
@@ -154,9 +161,10 @@ class Greedy {
   // The exact closeness: only picks that may be the closest are looked at again.
   void refine(Entry& top) {
     double closest = 0;
+    const Contender& c = top.candidate;
     for (size_t j = 0; j < picked_.size(); ++j)
-      if (near(top, j) + slack_ >= top.closest) {
-        closest = std::max(closest, v_.similarity(top.candidate.feature, picked_[j], same(top, j)));
+      if (picked_.near(c.feature, c.environment, j) + slack_ >= top.closest) {
+        closest = std::max(closest, v_.similarity(c.feature, picked_[j], picked_.lives_with(j, c.environment)));
         ++products;
       }
     top.closest = closest;
@@ -164,15 +172,13 @@ class Greedy {
     top.exact = true;
   }
 
-  double near(const Entry& top, size_t j) const { return v_.near_similarity(top.candidate.feature, picked_[j], same(top, j)); }
-  bool same(const Entry& top, size_t j) const { return top.candidate.environment == ledger_.environments[j]; }
-
   const Vectors& v_;
   Ledger& ledger_;
+  Picked picked_;
   double penalty_, slack_;
   std::vector<Entry> entries_;
   std::vector<Fresh> fresh_;
-  size_t next_ = 0, sorted_ = 0;
+  size_t next_ = 0, sorted_ = 0, some_ = SOME;
+  double floor_ = -INFINITY;  // the next pick is worth no less, or comes from outside
   std::vector<int32_t> heap_, shut_;  // shut: candidates that came up and are not allowed
-  std::vector<Feature> picked_;
 };

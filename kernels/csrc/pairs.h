@@ -39,6 +39,13 @@ struct Calibration {
     }
     return std::min(max_variance, std::max(0.0, (1 - blend) * u + blend * mapped));
   }
+
+  // About the lowest u that is mapped to the same score.
+  double flat_from(double u) const {
+    const double score = (*this)(u);
+    const auto knot = std::lower_bound(knots.begin(), knots.end(), score, [&](double k, double wanted) { return (*this)(k) < wanted; });
+    return knot == knots.end() ? u : std::min(u, *knot);
+  }
 };
 
 int64_t isotonic(const double* u, const double* v, const double* w, int64_t count, double tolerance, double* knots, double* values);

@@ -91,17 +91,43 @@ class Pass {
       while (row < after) {
         while (s_.offsets[e + 1] <= row) ++e;
         const int64_t until = std::min(after, s_.offsets[e + 1]);
-        if (s_.environment_mass[e] == 0) scan(row, until, e, common);
+        if (s_.environment_mass[e] == 0) enqueue(row, until, e);
         row = until;
       }
     }
+    drain([&](int64_t) { return common; });
     // The others have bars of their own.
     const int32_t* place = std::lower_bound(s_.order, s_.order + s_.num_slots, first, [&](int32_t slot, int64_t e) { return s_.environment[slot] < e; });
     for (int64_t done = -1; place != s_.order + s_.num_slots && s_.environment[*place] < last; ++place)
       if (const int64_t e = s_.environment[*place]; e != done && s_.environment_mass[e] != 0) speaking(done = e);
+    drain([&](int64_t e) { return parents(s_, e, UNSEEN); });
   }
 
  private:
+  struct Piece {
+    int64_t first, last, environment;
+  };
+
+  // A look at a piece's sums comes later, when they have arrived from memory.
+  void enqueue(int64_t first, int64_t last, int64_t e) {
+    pieces_.push_back({first, last, e});
+  }
+
+  template <class ParentsOf>
+  void drain(ParentsOf parents_of) {
+    constexpr size_t AHEAD = 12;
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      if (i + AHEAD < pieces_.size()) {
+        const Piece& ahead = pieces_[i + AHEAD];
+        for (int64_t row = ahead.first; row < ahead.last; row += 4) __builtin_prefetch(s_.sums + s_.place(row) * 4);
+        __builtin_prefetch(s_.slot_of + s_.place(ahead.first));
+      }
+      const Piece& piece = pieces_[i];
+      scan(piece.first, piece.last, piece.environment, parents_of(piece.environment));
+    }
+    pieces_.clear();
+  }
+
   int64_t next(int64_t block, int64_t stop, float bar) const {
 #if defined(__AVX512F__)
     const __m512 limit = _mm512_set1_ps(bar);
@@ -117,7 +143,7 @@ class Pass {
     const float bar = bar_.of(s_, highest_parent(s_, parent));
     for (int64_t row = s_.offsets[e], stop = s_.offsets[e + 1]; row < stop;) {
       const int64_t block = s_.place(row) / BLOCK_ROWS, until = std::min(stop, s_.first_row + (block + 1) * BLOCK_ROWS);
-      if (s_.peak[block] >= bar) scan(row, until, e, parent);
+      if (s_.peak[block] >= bar) enqueue(row, until, e);
       row = until;
     }
   }
@@ -138,6 +164,7 @@ class Pass {
   const Bar& bar_;
   double threshold_;
   Sink& sink_;
+  std::vector<Piece> pieces_;  // whose sums are to be looked at
 };
 
 // Visited tasks: most are ruled out by their own evidence and their block's peak.

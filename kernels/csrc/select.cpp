@@ -23,21 +23,8 @@ struct Rules {
   double flat;         // the calibration is flat where this share of u has the same score
 };
 
-// Candidates of a lane, the u below which all others lie, and whether there can be no more.
-struct Shortlist {
-  std::vector<Found> tasks;
-  double ceiling = 0;
-  bool last = false;
-};
-
-double largest(std::vector<Found>& tasks, int64_t rank) {
-  auto at = tasks.begin() + (rank - 1);
-  std::nth_element(tasks.begin(), at, tasks.end(), [](const Found& a, const Found& b) { return a.u > b.u; });
-  return at->u;
-}
-
 // More tasks than can be looked at share one u: all above it, and of the tied one of each environment.
-bool tied(const State& s, const Rules& r, double low, double high, int64_t size, Shortlist& out) {
+bool tied(const State& s, const Rules& r, double low, double high, int64_t size, std::vector<Found>& out) {
   struct Drawn {
     uint64_t word;
     Found task;
@@ -62,41 +49,111 @@ bool tied(const State& s, const Rules& r, double low, double high, int64_t size,
   keep_first();
   if (!gather_items(s, drawn)) return false;
   keep_first();
-  out = {std::move(above.tasks), high, true};
-  for (const Drawn& one : drawn) out.tasks.push_back(one.task);
+  out = std::move(above.tasks);
+  for (const Drawn& one : drawn) out.push_back(one.task);
   return true;
 }
 
-// The `size` best and all that tie with the last of them: what is looked at does not depend on the steps before.
-void keep_best(Shortlist& made, int64_t size) {
-  made.ceiling = largest(made.tasks, size);
-  made.tasks.erase(std::remove_if(made.tasks.begin(), made.tasks.end(), [&](const Found& task) { return task.u < made.ceiling; }), made.tasks.end());
-}
+// The candidates of a lane by falling u, as many as it takes: one pass over the pool serves all sizes up to what it found.
+class Shortlist {
+ public:
+  Shortlist(State& s, const Rules& r) : s_(s), r_(r) {}
 
-// At least `size` candidates. The threshold of the step before nearly always serves: scores drift slowly, and one pass is enough.
-bool shortlist(State& s, const Rules& r, int64_t size, Shortlist& out) {
-  double low = -1, high = s.max_variance + 1;  // too many candidates at low, too few at high
-  while (high - low > 1e-9 * s.max_variance) {
-    const double threshold = s.threshold;
-    double guess;
-    Scored found;
-    if (!score(s, threshold, r.capacity, found)) return false;
-    if (found.count > r.capacity) {
-      low = threshold;
-      guess = found.reached_by(2 * size);
-    } else if (found.count < size && threshold > 0) {
-      high = threshold;
-      guess = low < 0 ? 0.9 * threshold : (low + high) / 2;
-    } else {
-      if (found.count > 2 * size) s.threshold = largest(found.tasks, 3 * size / 2);
-      out = {std::move(found.tasks), threshold, threshold <= 0 || size >= r.capacity};
-      if (!out.last) keep_best(out, size);
-      return true;
+  double ceiling() const { return ceiling_; }  // all others lie below
+  bool last() const { return last_; }          // there can be no more
+
+  // The `size` best and all that tie with the last of them, as far as they were not given before: what is looked at does not
+  // depend on the steps before.
+  bool grow(int64_t size, std::vector<Found>& fresh) {
+    fresh.clear();
+    if (above_ < size && !complete_ && !pass(size)) return false;
+    last_ = complete_ && size >= above_;
+    if (last_) {
+      ceiling_ = from_;
+    } else if (size > given_) {
+      std::nth_element(found_.begin() + given_, found_.begin() + size - 1, found_.end(), [](const Found& a, const Found& b) { return a.u > b.u; });
+      ceiling_ = found_[size - 1].u;
     }
-    s.threshold = low < guess && guess < high && guess > 1e-12 ? guess : std::max(0.0, (low + high) / 2);
+    const auto rest = found_.begin() + given_;
+    const auto stop = std::partition(rest, found_.end(), [&](const Found& task) { return last_ || task.u >= ceiling_; });
+    fresh.assign(rest, stop);
+    given_ = stop - found_.begin();
+    return true;
   }
-  return tied(s, r, low, high, size, out);
-}
+
+  // How many reach u, one step of a pass where that is not known; more than can be looked at: `capacity` + 1.
+  bool count(double u, int64_t& number) {
+    if (u < from_ && !complete_) {
+      Scored found;
+      if (!score(s_, u, r_.capacity, found)) return false;
+      number = found.count;
+      if (number > r_.capacity) return true;
+      s_.threshold = u;
+      keep(found.tasks, u, u <= 0);
+    }
+    number = std::count_if(found_.begin(), found_.end(), [&](const Found& task) { return task.u >= u; });
+    return true;
+  }
+
+  // The next step begins with a pass for about what this one took: scores drift slowly.
+  void remember() {
+    const int64_t wanted = given_ + given_ / 2;
+    if (wanted >= above_) return;
+    std::nth_element(found_.begin() + given_, found_.begin() + wanted - 1, found_.end(), [](const Found& a, const Found& b) { return a.u > b.u; });
+    s_.threshold = found_[wanted - 1].u;
+  }
+
+ private:
+  // At least `size` candidates, or all that can be looked at.
+  bool pass(int64_t size) {
+    double low = -1, high = s_.max_variance + 1;  // too many candidates at low, too few at high
+    if (above_) high = from_, s_.threshold = further(size);
+    while (high - low > 1e-9 * s_.max_variance) {
+      const double threshold = s_.threshold;
+      double guess;
+      Scored found;
+      if (!score(s_, threshold, r_.capacity, found)) return false;
+      if (found.count > r_.capacity) {
+        low = threshold;
+        guess = found.reached_by(2 * size);
+      } else if (found.count < size && threshold > 0) {
+        high = threshold;
+        guess = low < 0 ? 0.9 * threshold : (low + high) / 2;
+      } else {
+        keep(found.tasks, threshold, threshold <= 0 || size >= r_.capacity);
+        return true;
+      }
+      s_.threshold = low < guess && guess < high && guess > 1e-12 ? guess : std::max(0.0, (low + high) / 2);
+    }
+    std::vector<Found> tasks;
+    if (!tied(s_, r_, low, high, size, tasks)) return false;
+    keep(tasks, high, true);
+    return true;
+  }
+
+  // A threshold below from_ that about `size` reach, if candidates lie there as densely as in the lower half of those known.
+  double further(int64_t size) {
+    const int64_t half = std::max<int64_t>(1, above_ / 2);
+    std::nth_element(found_.begin(), found_.begin() + half - 1, found_.end(), [](const Found& a, const Found& b) { return a.u > b.u; });
+    const double depth = (found_[half - 1].u - from_) * double(size + size / 4 - above_) / double(above_ - half + 1);
+    return std::max(0.9 * from_, std::min(from_ * (1 - 1e-6), from_ - depth));
+  }
+
+  void keep(std::vector<Found>& tasks, double from, bool complete) {
+    found_ = std::move(tasks);
+    from_ = from, complete_ = complete;
+    above_ = std::count_if(found_.begin(), found_.end(), [&](const Found& task) { return task.u >= from; });
+    const auto given = std::partition(found_.begin(), found_.end(), [&](const Found& task) { return given_ && task.u >= ceiling_; });
+    given_ = given - found_.begin();
+  }
+
+  State& s_;
+  const Rules& r_;
+  std::vector<Found> found_;  // the given ones first; all with u >= from_, and some of those that tie below it where there are too many
+  int64_t given_ = 0, above_ = 0;
+  double from_ = INFINITY, ceiling_ = INFINITY;
+  bool complete_ = false, last_ = false;
+};
 
 // Features of candidates and picks: where they lie, or copies where other ranks hold them.
 class Features {
@@ -137,6 +194,7 @@ class Features {
   std::vector<std::vector<float>> kept_;
 };
 
+constexpr int64_t BEYOND_FLAT = 128;  // so many more than share a score are looked at: the next score is clearly less
 constexpr double AFTER_ALL_OTHERS = 2;  // the worth of any task lies in [-penalty, 1]
 
 double discount(const State& s, const Rules& r, int64_t slot) {
@@ -154,16 +212,17 @@ Outcome exploit(State& s, const Rules& r, const Closed& closed, const Pairs& pai
   if (!features.fetch(ledger.rows, ledger.environments, feature)) return EXCHANGE_FAILED;
   Greedy greedy(r.vectors, ledger, r.penalty);
   for (const Feature& one : feature) greedy.know(one);
-  double below = INFINITY;  // candidates with a u from here on are known
-  for (int64_t size = r.shortlist, wanted = r.batch_size - int64_t(ledger.rows.size()); wanted; size *= 2) {
-    Shortlist made;
-    if (!shortlist(s, r, size, made)) return EXCHANGE_FAILED;
+  Shortlist shortlist(s, r);
+  std::vector<Found> found;
+  for (int64_t size = r.shortlist, wanted = r.batch_size - int64_t(ledger.rows.size()); wanted;) {
+    // Tasks on the plateau that the last ones ended on have its score.
+    const double high = shortlist.ceiling(), plateau = high > 0 && high < INFINITY ? map.flat_from(high) : high, shared = scored(high);
+    if (!shortlist.grow(size, found)) return EXCHANGE_FAILED;
     std::vector<int64_t> row, environment;
     std::vector<Contender> fresh;
-    for (const Found& task : made.tasks) {
-      if (task.u >= below) continue;
+    for (const Found& task : found) {
       const bool barred = closed.barred && closed.barred[task.row];
-      const double bound = scored(task.u) * discount(s, r, task.slot);
+      const double bound = (task.u >= plateau && task.u <= high ? shared : scored(task.u)) * discount(s, r, task.slot);
       fresh.push_back({task.row, task.environment, barred ? bound - AFTER_ALL_OTHERS * (1 + r.penalty) : bound, task.u, {}});
       row.push_back(task.row);
       environment.push_back(task.environment);
@@ -171,16 +230,25 @@ Outcome exploit(State& s, const Rules& r, const Closed& closed, const Pairs& pai
     if (!features.fetch(row, environment, feature)) return EXCHANGE_FAILED;
     for (size_t i = 0; i < fresh.size(); ++i) fresh[i].feature = feature[i];
     greedy.add(fresh);
-    below = made.ceiling;
-    const double outside = made.ceiling > 0 ? scored(made.ceiling) : -INFINITY;
-    const bool is_tied = made.ceiling > 0 && outside == scored(r.flat * made.ceiling) && size >= r.exhaustive;
-    for (int forced = made.last; forced <= int(made.last || is_tied) && wanted; ++forced) {
+    const double ceiling = shortlist.ceiling(), outside = ceiling > 0 ? scored(ceiling) : -INFINITY;
+    const bool is_tied = ceiling > 0 && outside == scored(r.flat * ceiling) && size >= r.exhaustive;
+    for (int forced = shortlist.last(); forced <= int(shortlist.last() || is_tied) && wanted; ++forced) {
       const int64_t count = greedy.run(outside, wanted, forced, gap, rows, penalty);
       for (int64_t i = 0; i < count; ++i) penalty[i] *= r.penalty;
       rows += count, penalty += count, wanted -= count;
     }
-    if (made.last && wanted && size > s.num_tasks) return GENERAL;  // tied tasks alone can't fill the lane
+    if (!wanted) break;
+    if (shortlist.last() && size > s.num_tasks) return GENERAL;  // tied tasks alone can't fill the lane
+    // Where many share the best score outside, none of them is certain before all are known.
+    int64_t next = 2 * size;
+    if (const double flat = ceiling > 0 ? map.flat_from(ceiling) : 0; flat > 0 && flat < ceiling) {
+      int64_t sharing;
+      if (!shortlist.count(flat, sharing)) return EXCHANGE_FAILED;
+      if (sharing + BEYOND_FLAT <= r.exhaustive) next = std::max(size, sharing) + BEYOND_FLAT;
+    }
+    size = next;
   }
+  shortlist.remember();
   // Where tasks are left that were not looked at, an open one may be among them.
   if (closed.barred && s.num_tasks > r.capacity)
     for (size_t i = size_t(r.num_coverage); i < ledger.rows.size(); ++i)

@@ -42,3 +42,60 @@ struct Vectors {
 
   double slack() const { return float32_error(std::max(within_features, cross_features)) + 1e-7; }
 };
+
+constexpr int64_t LANES = 16;
+
+struct alignas(LANES * sizeof(float)) Line {
+  float lane[LANES];
+};
+
+// dot: float32 products of x [D] with the columns of lines [D]. The largest of them.
+float products_with(const float* x, const Line* lines, int64_t D, Line& dot);
+
+// The tasks of a batch, side by side so that a candidate meets LANES of them at once.
+class Picked {
+ public:
+  explicit Picked(const Vectors& v) : v_(v) {}
+
+  size_t size() const { return features_.size(); }
+  const Feature& operator[](size_t j) const { return features_[j]; }
+
+  void add(const Feature& feature, int64_t environment) {
+    const size_t lane = features_.size() % LANES, D = v_.cross_features;
+    if (lane == 0) lines_.resize(lines_.size() + D, Line{});
+    Line* group = lines_.data() + lines_.size() - D;
+    for (size_t d = 0; d < D; ++d) group[d].lane[lane] = feature.cross[d];
+    features_.push_back(feature);
+    environments_.push_back(environment);
+    homes_[environment / 64 % HOMES] |= uint64_t(1) << environment % 64;
+  }
+
+  bool lives_with(size_t j, int64_t environment) const { return environments_[j] == environment; }
+
+  // Within `slack` of the similarity to pick j.
+  float near(const Feature& x, int64_t environment, size_t j) const { return v_.near_similarity(x, features_[j], lives_with(j, environment)); }
+
+  // The largest of picks `first` and those after it in its group of LANES, and after the last of these.
+  float nearest(const Feature& x, int64_t environment, size_t first, size_t& after) const {
+    const size_t group = first / LANES, begin = group * LANES;
+    after = std::min(features_.size(), begin + LANES);
+    if (after - first == 1) return near(x, environment, first);
+    Line dot;
+    float most = products_with(x.cross, lines_.data() + group * v_.cross_features, v_.cross_features, dot);
+    if (first == begin && !may_live_with(environment)) return std::min(1.f, std::max(0.f, most));
+    most = 0;
+    for (size_t j = first; j < after; ++j)
+      most = std::max(most, lives_with(j, environment) ? near(x, environment, j) : std::min(1.f, dot.lane[j - begin]));
+    return most;
+  }
+
+ private:
+  bool may_live_with(int64_t environment) const { return homes_[environment / 64 % HOMES] >> environment % 64 & 1; }
+
+  static constexpr int64_t HOMES = 64;
+  uint64_t homes_[HOMES] = {};  // bit e % 4096: a pick lives in some such environment
+  const Vectors& v_;
+  std::vector<Feature> features_;
+  std::vector<int64_t> environments_;
+  std::vector<Line> lines_;  // [groups][D], 0 beyond the last pick
+};
