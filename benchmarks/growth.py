@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from benchmarks.measure import Figures, main, medians
-from benchmarks.step import World
+from benchmarks.step import STEPS, World
 from kernels import native
 
 SIZES = (2_500, 25_000, 250_000, 1_000_000, 4_000_000, 10_000_000)
@@ -23,7 +23,7 @@ def measure(arguments: Namespace) -> Figures:
 
 def _row(num_tasks: int, arguments: Namespace) -> Figures:
     world = World(num_tasks, max(51, num_tasks // TASKS_EACH), arguments.features)
-    measured = world.measure_step(max(arguments.repeats, 15))
+    measured = world.measure_step(max(arguments.repeats, STEPS))
     sums, peak = world.pool.evidence.sums.copy(), world.pool.evidence.peak.copy()
 
     def scatter() -> None:
