@@ -94,7 +94,8 @@ def score_checkpoint(folder: Path, samples: int) -> float:
     torch.set_num_threads(1)
     model = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     pool = Pool.from_envscaler(HELD_OUT)
-    rewards = rewards_of(model, AutoTokenizer.from_pretrained(MODEL, padding_side="left"), pool, list(pool.tasks), samples, seed=0)
+    tokenizer = AutoTokenizer.from_pretrained(MODEL, padding_side="left")
+    rewards = rewards_of(model, tokenizer, pool, list(pool.tasks), samples, seed=0, batch_size=384)
     return fmean(fmean(group) for group in rewards)
 
 

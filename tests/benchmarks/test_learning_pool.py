@@ -22,8 +22,14 @@ def test_it_is_the_same_each_time(pool):
 def test_it_has_tasks_of_every_kind_and_none_that_is_held_out(pool):
     kinds = Counter(kind_of(task.key) for task in pool.tasks)
     assert set(kinds) == {"open", "solved", "foreign"}
-    assert min(Counter(task.environment for task in pool.tasks).values()) >= 12, "no environment of a few tasks"
+    assert set(Counter(task.environment for task in pool.tasks).values()) == {25}, "no environment of a few tasks"
     assert not {task.prompt for task in pool.tasks} & {task.prompt for task in POOLS["held_out"].tasks}
+
+
+def test_environments_differ_and_each_has_something_to_learn(pool):
+    num_open = Counter(task.environment for task in pool.tasks if kind_of(task.key) == "open")
+    assert (min(num_open.values()), max(num_open.values())) == (6, 16)
+    assert len(num_open) == len(pool.environments), "open tasks in every environment: the held-out tasks ask for all of them"
 
 
 def test_reference_actions_pass_every_check():
