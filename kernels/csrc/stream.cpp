@@ -3,6 +3,7 @@
 //     mass_i += sum_u k(s_iu) dm_u,   value_i += sum_u k(s_iu) dv_u,   k(s) = max(0, (s - s0) / (1 - s0))^2,
 // with s_iu the inner product of the int8 codes. No lists, no eviction, no recall: exact for these codes.
 #include "int8.h"
+#include "lanes.h"
 #include "state.h"
 
 #if defined(__AVX512VNNI__)
@@ -12,19 +13,6 @@ struct alignas(64) Updates {
   float slope[SOURCES] = {}, shift[SOURCES] = {}, mass[SOURCES] = {}, value[SOURCES] = {};
   Homes homes;
 };
-
-// The sums of 16 rows of 16.
-inline __m512 sum_rows(const __m512 (&row)[LANES]) {
-  __m512 two[8], four[4], eight[2];
-  for (int r = 0; r < 8; ++r) two[r] = _mm512_add_ps(_mm512_unpacklo_ps(row[2 * r], row[2 * r + 1]), _mm512_unpackhi_ps(row[2 * r], row[2 * r + 1]));
-  for (int r = 0; r < 4; ++r) {
-    const __m512d a = _mm512_castps_pd(two[2 * r]), b = _mm512_castps_pd(two[2 * r + 1]);
-    four[r] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
-  }
-  for (int r = 0; r < 2; ++r)
-    eight[r] = _mm512_add_ps(_mm512_shuffle_f32x4(four[2 * r], four[2 * r + 1], 0x88), _mm512_shuffle_f32x4(four[2 * r], four[2 * r + 1], 0xdd));
-  return _mm512_add_ps(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88), _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd));
-}
 
 // What the sources of a panel add to mass and value of TASKS tasks.
 inline void add_tile(const Products& products, const Updates& u, int64_t groups, const float* scales, int64_t column, __m512& mass, __m512& value) {

@@ -1,19 +1,21 @@
 // Exact K nearest tasks inside every environment (all pairs), K <= 14.
 //
-// One float32 product tile of ROWS x LANES at a time; only column panels at or right of the diagonal are computed, and
-// each product is offered to both of its tasks. A task keeps its best K + 2 in registers. Where float32 leaves the order or
-// the K-th place open, the candidates (or, failing that, the whole environment) are scored again exactly.
-#include "common.h"
+// One float32 product tile of ROWS x COLUMNS at a time, each register a partial sum along the features: rows lie as they came, and
+// nothing is packed. Only tiles that reach right of the diagonal are computed, and each product is offered to both of its tasks. A
+// task keeps its best K + 2 in registers. Where float32 leaves the order or the K-th place open, the candidates (or, failing
+// that, the whole environment) are scored again exactly.
+#include "lanes.h"
 
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int LANES = 16, ROWS = 14;
+constexpr int LANES = 16, ROWS = 4;
 #else
-constexpr int LANES = 8, ROWS = 6;
+constexpr int LANES = 8, ROWS = 2;
 #endif
-constexpr int SLOTS = 16;  // of a list, the first K + 2 in use
-typedef float Lanes __attribute__((vector_size(LANES * 4), aligned(4)));
+constexpr int COLUMNS = 4, PANEL = 16;  // of a tile; tasks offered at a time
+constexpr int SLOTS = 16;               // of a list, the first K + 2 in use
+typedef float Lanes __attribute__((vector_size(LANES * 4)));
 
 struct alignas(64) List {
   float value[SLOTS];
@@ -38,45 +40,69 @@ inline void insert(List& list, float value, int32_t row) {
 #endif
 }
 
-template <int R>
-inline void tile(const float* rows, const float* panel, int64_t D, float (*out)[LANES]) {
-  Lanes sum[R] = {};
-  for (int64_t d = 0; d < D; ++d) {
-    const Lanes column = *reinterpret_cast<const Lanes*>(panel + d * LANES);
-    for (int r = 0; r < R; ++r) sum[r] += rows[r * D + d] * column;
+// Products of ROWS rows with COLUMNS others; `width` features of each, a multiple of LANES, aligned.
+inline void tile(const float* rows, const float* columns, int64_t width, float (*out)[PANEL]) {
+  auto load = [](const float* from) {
+    Lanes lanes;
+    std::memcpy(&lanes, __builtin_assume_aligned(from, sizeof(Lanes)), sizeof lanes);
+    return lanes;
+  };
+  Lanes sum[ROWS][COLUMNS] = {};
+  for (int64_t d = 0; d < width; d += LANES) {
+    Lanes column[COLUMNS];
+#pragma GCC unroll 4
+    for (int c = 0; c < COLUMNS; ++c) column[c] = load(columns + c * width + d);
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; ++r) {
+      const Lanes row = load(rows + r * width + d);
+#pragma GCC unroll 4
+      for (int c = 0; c < COLUMNS; ++c) sum[r][c] += row * column[c];
+    }
   }
-  for (int r = 0; r < R; ++r) *reinterpret_cast<Lanes*>(out[r]) = sum[r];
-}
-
-void any_tile(int R, const float* rows, const float* panel, int64_t D, float (*out)[LANES]) {
-  switch (R) {
-    case 1: return tile<1>(rows, panel, D, out);
-    case 2: return tile<2>(rows, panel, D, out);
-    case 3: return tile<3>(rows, panel, D, out);
-    case 4: return tile<4>(rows, panel, D, out);
-    case 5: return tile<5>(rows, panel, D, out);
-    case 6: return tile<6>(rows, panel, D, out);
 #if defined(__AVX512F__)
-    case 7: return tile<7>(rows, panel, D, out);
-    case 8: return tile<8>(rows, panel, D, out);
-    case 9: return tile<9>(rows, panel, D, out);
-    case 10: return tile<10>(rows, panel, D, out);
-    case 11: return tile<11>(rows, panel, D, out);
-    case 12: return tile<12>(rows, panel, D, out);
-    case 13: return tile<13>(rows, panel, D, out);
-    default: return tile<14>(rows, panel, D, out);
+  __m512 partial[ROWS * COLUMNS];
+  std::memcpy(partial, sum, sizeof sum);
+  alignas(64) float dot[ROWS][COLUMNS];
+  _mm512_store_ps(dot[0], sum_rows(partial));
+  for (int r = 0; r < ROWS; ++r) std::memcpy(out[r], dot[r], sizeof dot[r]);
+#else
+  for (int r = 0; r < ROWS; ++r)
+    for (int c = 0; c < COLUMNS; ++c) {
+      float dot = 0;
+      for (int l = 0; l < LANES; ++l) dot += sum[r][c][l];
+      out[r][c] = dot;
+    }
 #endif
-  }
 }
 
-void pack(const float* x, int64_t D, int64_t count, float* panel) {
-  for (int64_t j = 0; j < LANES; ++j)
-    for (int64_t d = 0; d < D; ++d) panel[d * LANES + j] = j < count ? x[j * D + d] : 0.f;
-}
+// An environment's rows, padded with zeros to whole tiles and registers.
+class Rows {
+ public:
+  explicit Rows(int64_t D) : width((D + LANES - 1) / LANES * LANES), D_(D) {}
+
+  void take(const float* x, int64_t count) {
+    const int64_t line = width / LANES;
+    if (int64_t(lines_.size()) < (count + PANEL) * line) lines_.resize((count + PANEL) * line);  // zero beyond D in every row
+    for (int64_t i = 0; i < count; ++i) std::memcpy(lines_.data() + i * line, x + i * D_, D_ * sizeof(float));
+    std::fill_n(lines_.begin() + count * line, PANEL * line, Line{});
+  }
+
+  const float* of(int64_t i) const { return lines_[i * width / LANES].lane; }
+
+  const int64_t width;
+
+ private:
+  struct alignas(sizeof(Lanes)) Line {
+    float lane[LANES];
+  };
+
+  const int64_t D_;
+  std::vector<Line> lines_;
+};
 
 // Offer products out[r][l] of rows first + r and columns column + l, each pair right of the diagonal once.
-void offer(float (*out)[LANES], int R, int64_t first, int64_t column, int64_t m, int last, std::vector<List>& lists, float* floor) {
-  const int64_t count = std::min<int64_t>(LANES, m - column);
+void offer(const float (*out)[PANEL], int R, int64_t first, int64_t column, int64_t m, int last, std::vector<List>& lists, float* floor) {
+  const int64_t count = std::min<int64_t>(PANEL, m - column);
   for (int r = 0; r < R; ++r) {
     const int64_t i = first + r;
     const int from = int(std::max<int64_t>(0, i + 1 - column));
@@ -114,24 +140,26 @@ void offer(float (*out)[LANES], int R, int64_t first, int64_t column, int64_t m,
   }
 }
 
-// Put list i in exact order; true when float32 had left nothing open.
+// Write list i in exact order.
 void settle(const float* x, int64_t D, int64_t m, int64_t i, int K, double error, const List& list, std::vector<Candidate>& scratch,
             float* weight, int32_t* row, int32_t start) {
   const int kept = int(std::min<int64_t>(K + 2, m - 1));
   bool open = false;
   for (int s = 0; s + 1 < kept && s < K; ++s) open |= list.value[s] - list.value[s + 1] <= 2 * error;
-  scratch.clear();
-  bool whole = false;
-  if (open || (kept > 0 && list.value[0] >= 1 - error)) {
-    for (int s = 0; s < kept; ++s)
-      if (list.row[s] >= 0) scratch.push_back({clipped(exact_dot(x + i * D, x + list.row[s] * D, D)), list.row[s]});
-    std::sort(scratch.begin(), scratch.end(), better);
-    const double unseen = double(list.value[kept - 1]) + error;
-    whole = kept < m - 1 && unseen > 0 && (int(scratch.size()) < K || scratch[K - 1].similarity <= unseen);
-  } else {
-    for (int s = 0; s < kept && s < K; ++s)
-      if (list.row[s] >= 0) scratch.push_back({clipped(list.value[s]), list.row[s]});
+  if (!open && !(kept > 0 && list.value[0] >= 1 - error)) {
+    for (int s = 0; s < K; ++s) {
+      const bool real = s < kept && list.row[s] >= 0;
+      weight[s] = real ? list.value[s] : 0.f;
+      row[s] = real ? start + list.row[s] : -1;
+    }
+    return;
   }
+  scratch.clear();
+  for (int s = 0; s < kept; ++s)
+    if (list.row[s] >= 0) scratch.push_back({clipped(exact_dot(x + i * D, x + list.row[s] * D, D)), list.row[s]});
+  std::sort(scratch.begin(), scratch.end(), better);
+  const double unseen = double(list.value[kept - 1]) + error;
+  const bool whole = kept < m - 1 && unseen > 0 && (int(scratch.size()) < K || scratch[K - 1].similarity <= unseen);
   if (whole) {
     scratch.clear();
     for (int64_t j = 0; j < m; ++j)
@@ -154,27 +182,28 @@ EXPORT void envsched_within(const float* x, int64_t D, const int64_t* offsets, i
   const double error = float32_error(D);
 #pragma omp parallel num_threads(threads)
   {
-    std::vector<float> panel(size_t(D) * LANES), floor;
+    std::vector<float> floor;
     std::vector<List> lists;
     std::vector<Candidate> scratch;
-    float out[ROWS][LANES];
+    Rows rows(D);
+    alignas(64) float out[ROWS][PANEL] = {};
 #pragma omp for schedule(dynamic, 16)
     for (int64_t e = 0; e < M; ++e) {
       const int64_t start = offsets[e], m = offsets[e + 1] - start;
       const float* mine = x + start * D;
       lists.resize(m);
-      floor.assign(m + LANES, 0.f);  // similarities of 0 and less are no edge
+      floor.assign(m + PANEL, 0.f);  // similarities of 0 and less are no edge
       for (auto& list : lists) {
         std::fill(list.value, list.value + SLOTS, 0.f);
         std::fill(list.row, list.row + SLOTS, -1);
       }
-      for (int64_t column = 0; column < m; column += LANES) {
-        pack(mine + column * D, D, std::min<int64_t>(LANES, m - column), panel.data());
-        const int64_t stop = std::min<int64_t>(m, column + LANES);
+      rows.take(mine, m);
+      for (int64_t column = 0; column < m; column += PANEL) {
+        const int64_t stop = std::min<int64_t>(m, column + PANEL);
         for (int64_t first = 0; first < stop; first += ROWS) {
-          const int R = int(std::min<int64_t>(ROWS, stop - first));
-          any_tile(R, mine + first * D, panel.data(), D, out);
-          offer(out, R, first, column, m, int(K) + 1, lists, floor.data());
+          for (int64_t c = 0; column + c < stop; c += COLUMNS)
+            if (first < column + c + COLUMNS - 1) tile(rows.of(first), rows.of(column + c), rows.width, reinterpret_cast<float(*)[PANEL]>(out[0] + c));
+          offer(out, int(std::min<int64_t>(ROWS, stop - first)), first, column, m, int(K) + 1, lists, floor.data());
         }
       }
       for (int64_t i = 0; i < m; ++i)
