@@ -52,4 +52,4 @@ class RankError(EnvschedError, RuntimeError):
 
 
 class ServerError(EnvschedError, ConnectionError):
-    """A model server can't be reached or went away."""
+    """A model server can't be reached, went away, or refuses what it is asked."""

@@ -30,7 +30,7 @@ class ServerClient(VLLMClient):
         silent_seconds: a server that answers no health check for so long is taken to be gone.
 
     Raises:
-        ServerError: there is no server, or it went away.
+        ServerError: there is no server, it went away, or it refuses what it is asked.
     """
 
     def __init__(self, *args: Any, silent_seconds: float, **kwargs: Any) -> None:
@@ -79,6 +79,8 @@ class ServerClient(VLLMClient):
                 continue
             if error is None:
                 return answer
+            if type(error) is Exception:  # TRL's own, for a status other than 200; it says which, and what the server wrote
+                raise ServerError(f"the vLLM server at {self.base_url} refused: {error}; mend it, then --resume goes on") from None
             if isinstance(error, ServerError) or not isinstance(error, OSError):  # the root of whatever requests raises
                 raise error
             raise self._gone(str(getattr(error.args[0] if error.args else error, "reason", error))) from None

@@ -1,5 +1,6 @@
 """vLLM's own server in a process group of its own, so that a test can kill it as a machine's end would."""
 
+import json
 import os
 import signal
 import subprocess
@@ -13,13 +14,17 @@ from tests.train.killing import ROOT
 
 MODEL = "tiny"
 PORT = 8127
+# Far more than the policy was made for: the questions of `topology llm` are long. Its table of positions must be as long. Were only the
+# limit raised (VLLM_ALLOW_LONG_MAX_MODEL_LEN), keys of later positions would be made of what lies behind the table, and a NaN in a block of
+# the key-value cache goes into the answers of all who get that block later.
+CONTEXT = 4096
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
 COMMAND = [
     *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
     *("--model", str(ROOT / "models/tiny-policy"), "--served-model-name", MODEL, "--port", str(PORT)),
     *("--dtype", "float32", "--enforce-eager"),
     *("--block-size", "32"),  # the prefix cache holds whole blocks, and the tiny policy's prompts are shorter than the usual 128 tokens
-    *("--max-model-len", "4096"),  # far more than the policy was made for: the questions of `topology llm` are long
+    *("--max-model-len", str(CONTEXT), "--hf-overrides", json.dumps({"max_position_embeddings": CONTEXT})),
     *("--worker-extension-cls", "envsched.train.reload.ReloadingWorker"),
     *("--logprobs-mode", "processed_logprobs", "--max-logprobs", "-1"),
     # An untrained model may choose white space for ever where a schema allows it.
@@ -40,7 +45,7 @@ class Server:
         """Start it unless it runs; does not wait."""
         if self._process is not None:
             return
-        environment = {**ENVIRONMENT, "VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
+        environment = {**ENVIRONMENT, "VLLM_SERVER_DEV_MODE": "1"}
         self._starts += 1
         with self._log.open("w") as log:
             self._process = subprocess.Popen(COMMAND, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)

@@ -18,6 +18,7 @@ class Speaker(ThreadingHTTPServer):
     daemon_threads = True
     delay = 0.0  # seconds before a completion
     is_silent = False  # connections stay open, and nothing comes
+    refusal = ""  # of every completion, in the server's words
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -31,14 +32,17 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
         self.server.freed.wait(self.server.delay)
-        self._answer({"choices": []})
+        if self.server.refusal:
+            self._answer({"error": {"message": self.server.refusal}}, 400)
+        else:
+            self._answer({"choices": []})
 
-    def _answer(self, content):
+    def _answer(self, content, status=200):
         if self.server.is_silent:
             self.server.freed.wait()
             return
         raw = json.dumps(content).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Length", str(len(raw)))
         self.end_headers()
         self.wfile.write(raw)
@@ -79,6 +83,13 @@ def test_a_server_that_falls_silent_is_given_up(speaker):
     with pytest.raises(ServerError, match=r"went away: no answer to a health check for 1 seconds; .*--resume"):
         client._post(f"{client.base_url}/v1/completions", json={})
     assert time.monotonic() - began < 30
+
+
+def test_a_refusal_is_given_in_the_servers_words(speaker):
+    client = client_of(speaker)
+    speaker.refusal = "Out of range float values are not JSON compliant"
+    with pytest.raises(ServerError, match=rf"^the vLLM server at {client.base_url} refused: .* 400, .*{speaker.refusal}.*--resume"):
+        client._post(f"{client.base_url}/v1/completions", json={})
 
 
 def test_a_server_that_never_was_is_named_with_the_settings():

@@ -24,9 +24,12 @@ from envsched.topology.llm.answer import answer_schema, read_answer
 from envsched.types import Task
 from tests.topology.endpoint import check_endpoint, some_tasks
 from tests.train.killing import ROOT
-from tests.vllm.serving import MODEL
+from tests.vllm.greedy import greedy_by_server, greedy_by_transformers, same_prefix
+from tests.vllm.prompts import prompts
+from tests.vllm.serving import CONTEXT, MODEL
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+MORE = 16  # tokens of an answer
 
 
 @pytest.mark.parametrize("num_checks", [0, 3])
@@ -48,6 +51,16 @@ def test_random_tokens_under_the_servers_grammar_are_a_record(num_checks):
 def test_the_server_is_an_endpoint_like_any(tmp_path, server):
     topologies = check_endpoint(f"{server.ready().url}/v1", MODEL, "none", tmp_path)
     assert {topology.source for topology in topologies.values()} == {"llm"}, "structured output makes an untrained model's answers fit"
+
+
+def test_a_question_longer_than_the_policys_own_context_is_answered_right_and_spoils_no_later_answer(server):
+    """The two kinds take turns, so that the short ones get blocks of the key-value cache that the long ones had."""
+    server.ready()
+    policy, short = ROOT / "models/tiny-policy", prompts()
+    long = [(ids * CONTEXT)[: CONTEXT - MORE] for ids in short[:2]]
+    for questions in (short, long, short, long, short):
+        found = greedy_by_server(questions, MORE)
+        assert all(same_prefix(a, b) for a, b in zip(found, greedy_by_transformers(policy, questions, MORE), strict=True))
 
 
 def command(server, pool, folder, *more):

@@ -4,42 +4,23 @@ import json
 import subprocess
 import sys
 import time
-import urllib.request
 
 import pytest
 
 pytest.importorskip("vllm", reason="vLLM is not installed here; scripts/test_vllm.sh runs these tests")
-
-import torch
-from transformers import AutoModelForCausalLM
 
 from envsched.audit import audit_run
 from envsched.history import read_records
 from envsched.train.run_directory import RunDirectory, read_metrics
 from tests.evaluate.small import write_small
 from tests.train.killing import ROOT, records, steps_in
+from tests.vllm.greedy import greedy_by_server, greedy_by_transformers, same_prefix
 from tests.vllm.prompts import prompts
 from tests.vllm.scores import EVAL_TOKENS, check_scores
-from tests.vllm.serving import ENVIRONMENT, MODEL, PORT
+from tests.vllm.serving import ENVIRONMENT, PORT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 SETTINGS = str(ROOT / "tests/vllm/settings.yaml")
-
-
-def greedy_by_transformers(checkpoint, questions=None, max_tokens=24):
-    model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32)
-    made = []
-    for ids in prompts() if questions is None else questions:
-        row = torch.tensor([ids])
-        out = model.generate(row, attention_mask=torch.ones_like(row), do_sample=False, max_new_tokens=max_tokens)[0, len(ids) :].tolist()
-        made.append(out)
-    return made
-
-
-def same_prefix(ours, theirs):
-    """Whether two greedy continuations agree up to the shorter one's end (the engines differ in what follows the end mark)."""
-    length = min(len(ours), len(theirs))
-    return length > 0 and ours[:length] == theirs[:length]
 
 
 def check_run(folder):
@@ -74,7 +55,7 @@ def test_colocated_engine_follows_the_policy(tmp_path, dialogues):
     check_scores(tmp_path / "run", dialogues, (2, 3))
     found = json.loads((tmp_path / "greedy.json").read_text())
     checkpoints = [tmp_path / f"run/checkpoint/checkpoint-{number}" for number in (2, 3)]
-    assert all(same_prefix(a, b) for a, b in zip(found["final"], greedy_by_transformers(checkpoints[1]), strict=True))
+    assert all(same_prefix(a, b) for a, b in zip(found["final"], greedy_by_transformers(checkpoints[1], prompts()), strict=True))
     for checkpoint, said in zip(checkpoints, found["validation"], strict=True):
         questions, answers = zip(*said, strict=True)
         assert all(same_prefix(a, b) for a, b in zip(answers, greedy_by_transformers(checkpoint, questions, EVAL_TOKENS), strict=True))
@@ -105,14 +86,6 @@ def in_a_process(*module_and_words):
     return subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=1700)
 
 
-def greedy_by_server():
-    body = {"model": MODEL, "prompt": prompts(), "max_tokens": 24, "temperature": 0, "return_token_ids": True}
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{PORT}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    return [choice["token_ids"] for choice in json.load(urllib.request.urlopen(request, timeout=300))["choices"]]
-
-
 def by_server(folder, *more):
     """Words of a run that generates at the server."""
     settings = ["--set", "vllm.mode=server", "--set", f"vllm.port={PORT}"]
@@ -128,9 +101,11 @@ def test_two_ranks_share_a_server_turn_by_turn(tmp_path, server, dialogues):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
     check_run(tmp_path / "run")
     check_scores(tmp_path / "run", dialogues, (2, 3))
-    found = greedy_by_server()  # the last push was for the scores after three steps
-    assert all(same_prefix(a, b) for a, b in zip(found, greedy_by_transformers(tmp_path / "run/checkpoint/checkpoint-3"), strict=True))
-    start = greedy_by_transformers(ROOT / "models/tiny-policy")
+    found = greedy_by_server(prompts())  # the last push was for the scores after three steps
+    assert all(
+        same_prefix(a, b) for a, b in zip(found, greedy_by_transformers(tmp_path / "run/checkpoint/checkpoint-3", prompts()), strict=True)
+    )
+    start = greedy_by_transformers(ROOT / "models/tiny-policy", prompts())
     assert any(not same_prefix(a, b) for a, b in zip(found, start, strict=True)), "training changed what the policy says"
 
 
