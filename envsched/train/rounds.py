@@ -7,6 +7,7 @@ seen them, and a checkpoint is sealed only after both. Letters: B tasks, G rollo
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,12 @@ class Rounds:
     ) -> None:
         self.scheduler, self.run, self._forecast, self.table = scheduler, run, forecast, table
         self._keep, self.config, self._saved_after, self.floors = keep_checkpoints, config, saved_after, floors or {}
-        self._thread: Executor = _own_thread() if overlap else _AtOnce()
+        self._thread: Executor = _own_thread() if overlap else _WhenAsked()
         self._batch: Batch | None = None
         self._observed: Future[dict[str, float]] | None = None
         self._ahead: tuple[int, Future[Batch]] | None = None
         self._seconds = 0.0  # of the scheduler's work for the present step
+        self._waited = 0.0  # how long training has stood still in the present step
 
     def begin(self, step: int, num_tasks: int) -> tuple[str, ...]:
         """Task keys of ``step``, in the order of their rollouts.
@@ -68,11 +70,12 @@ class Rounds:
         Raises:
             SelectionError: the scheduler gave another number of tasks than the trainer has rollouts for.
         """
+        began = time.perf_counter()
         if self._ahead is not None and self._ahead[0] == step:
             self._batch = self._ahead[1].result()
         else:
             self._batch = self._select(step)
-        self._ahead = None
+        self._ahead, chosen = None, time.perf_counter()
         if len(self._batch.picks) != num_tasks:
             raise SelectionError(
                 f"step {step}: the scheduler chose {len(self._batch.picks)} tasks, the trainer runs {num_tasks}; "
@@ -80,7 +83,11 @@ class Rounds:
             )
         if self.run is not None:
             write_batch(self.run.folder, self._batch, self.scheduler)
-        return self._batch.tasks if self._forecast is None else tuple(self._forecast.order(self._batch.tasks))
+        tasks = self._batch.tasks if self._forecast is None else tuple(self._forecast.order(self._batch.tasks))
+        now = time.perf_counter()
+        self._seconds += now - chosen
+        self._waited += now - began
+        return tasks
 
     def finish(self, step: int, records: Sequence[RolloutRecord]) -> dict[str, float]:
         """Keep the records of ``step`` in the batch's order, hand them to the scheduler, and give the step's own metrics.
@@ -101,12 +108,16 @@ class Rounds:
         return report.metrics()
 
     def settle(self) -> dict[str, float]:
-        """The scheduler's metrics once it has observed the step; ``scheduler/waited`` is what that kept the training waiting."""
+        """The scheduler's metrics once it has observed the step.
+
+        ``scheduler/seconds`` is its work for the step: to choose the batch and write it down, to observe the rewards and write what vouches
+        for them. ``scheduler/waited`` is how long training stood still for it since the step began.
+        """
         assert self._observed is not None
         began = time.perf_counter()
         metrics = self._observed.result()
-        self._observed = None
-        return {**metrics, "scheduler/waited": time.perf_counter() - began}
+        waited, self._waited, self._observed = self._waited + time.perf_counter() - began, 0.0, None
+        return {**metrics, "scheduler/waited": waited}
 
     def save(self, folder: Path | str, step: int, digests: dict[str, Any]) -> None:
         """Seal transformers' checkpoint of ``step`` with the scheduler's state, then drop the oldest."""
@@ -151,10 +162,19 @@ def _own_thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "scheduler", initializer=torch.set_num_threads, initargs=(torch.get_num_threads(),))
 
 
-class _AtOnce(Executor):
-    """Work is done where it is submitted."""
+class _WhenAsked(Executor):
+    """Work is done where its result is asked for, in the order of asking: between two steps, never within the time of another part."""
 
     def submit(self, work, /, *args, **options):
-        done: Future = Future()
-        done.set_result(work(*args, **options))
-        return done
+        return _Asked(partial(work, *args, **options))
+
+
+class _Asked(Future):
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__()
+        self._work = work
+
+    def result(self, timeout: float | None = None) -> Any:
+        if not self.done():
+            self.set_result(self._work())
+        return super().result(timeout)

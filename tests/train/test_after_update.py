@@ -2,6 +2,7 @@
 
 import csv
 import json
+import time
 
 import pytest
 
@@ -72,13 +73,34 @@ def test_a_fault_in_the_schedulers_thread_stops_the_run(build, bundled):
         build(Failing(bundled, 3), settings=["train.max_steps=2"], books={**SAVED, "overlap": True}).train()
 
 
-def test_the_time_of_a_step_is_split(build, bundled):
-    trainer = build(settings=["train.max_steps=1"], books=SAVED)
+@pytest.mark.parametrize("overlap", [False, True])
+def test_the_time_of_a_step_is_split(build, bundled, overlap):
+    """Both verbs take their time. With overlap the second and fourth batch are chosen ahead, the first and third when their steps begin."""
+    select_seconds, observe_seconds, slack = 0.5, 0.25, 0.5
+
+    class Slow(Rotation):
+        def select(self, step):
+            time.sleep(select_seconds)
+            return super().select(step)
+
+        def observe(self, records):
+            time.sleep(observe_seconds)
+            super().observe(records)
+
+    trainer = build(Slow(bundled, 3), settings=["train.max_steps=4", "train.checkpoint_every=2"], books={**SAVED, "overlap": overlap})
     trainer.train()
-    (line,) = read_metrics(trainer._rounds.run.metrics_file)
-    assert 0 < line["scheduler/share"] < 1
-    assert line["scheduler/waited"] <= line["scheduler/seconds"] * 2 + 0.1
-    assert line["time/rollouts"] + line["time/update"] <= line["time/step"]
+    trainer._rounds.close()
+    lines = read_metrics(trainer._rounds.run.metrics_file)
+    for step, line in enumerate(lines):
+        assert line["scheduler/seconds"] > select_seconds + observe_seconds
+        assert line["scheduler/share"] == pytest.approx(line["scheduler/seconds"] / line["time/step"])
+        waited = line["scheduler/waited"]
+        assert 0 < waited < line["scheduler/seconds"] + slack
+        if not overlap:
+            assert waited > select_seconds + observe_seconds
+        elif step % 2 == 0:
+            assert waited > select_seconds
+        assert 0 <= line["time/step"] - line["time/rollouts"] - line["time/update"] - waited < slack, "nothing is counted twice or left out"
 
 
 def test_the_policy_is_scored_on_dialogues_every_other_step(build, tmp_path):

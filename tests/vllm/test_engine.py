@@ -86,18 +86,25 @@ def in_a_process(*module_and_words):
     return subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=1700)
 
 
-def by_server(folder, *more):
-    """Words of a run that generates at the server."""
-    settings = ["--set", "vllm.mode=server", "--set", f"vllm.port={PORT}"]
-    return ["train.py", "--config", SETTINGS, "--run-dir", str(folder), *settings, *more]
+def by_server(folder, dialogues, *more):
+    """Words of a run that generates at the server and is scored after two steps and the last."""
+    settings = [
+        "vllm.mode=server",
+        f"vllm.port={PORT}",
+        f"train.eval_data={dialogues}",
+        "train.eval_tasks=1",
+        f"train.eval_tokens={EVAL_TOKENS}",
+    ]
+    words = [word for setting in settings for word in ("--set", setting)]
+    return ["train.py", "--config", SETTINGS, "--run-dir", str(folder), "--eval-every", "2", *words, *more]
 
 
 def test_two_ranks_share_a_server_turn_by_turn(tmp_path, server, dialogues):
     server.ready()
-    scores = [f"train.eval_data={dialogues}", "train.eval_every=2", "train.eval_tasks=1", f"train.eval_tokens={EVAL_TOKENS}"]
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    words = [*launcher, *by_server(tmp_path / "run", *(word for setting in scores for word in ("--set", setting)))]
-    done = subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=1500)
+    done = subprocess.run(
+        [*launcher, *by_server(tmp_path / "run", dialogues)], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=1500
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
     check_run(tmp_path / "run")
     check_scores(tmp_path / "run", dialogues, (2, 3))
@@ -109,10 +116,10 @@ def test_two_ranks_share_a_server_turn_by_turn(tmp_path, server, dialogues):
     assert any(not same_prefix(a, b) for a, b in zip(found, start, strict=True)), "training changed what the policy says"
 
 
-def test_a_server_that_goes_away_stops_the_run_and_resume_goes_on_with_the_same_batch(tmp_path, server):
+def test_a_server_that_goes_away_stops_the_run_and_resume_goes_on_with_the_same_batch(tmp_path, server, dialogues):
     server.ready()
     run = tmp_path / "run"
-    process = subprocess.Popen([sys.executable, *by_server(run)], cwd=ROOT, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, *by_server(run, dialogues)], cwd=ROOT, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and steps_in(run) < 1:  # the next step's batch is decided, its rollouts are not made
         time.sleep(0.1)
     server.kill()
@@ -132,9 +139,10 @@ def test_a_server_that_goes_away_stops_the_run_and_resume_goes_on_with_the_same_
     assert layout.manifest(num_steps).name in kept, "the batch that had no server"
     made = [records(layout.rollouts(step)) for step in range(num_steps)]
     server.ready()
-    words = [sys.executable, *by_server(run, "--resume")]
+    words = [sys.executable, *by_server(run, dialogues, "--resume")]
     done = subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
     check_run(run)
+    check_scores(run, dialogues, (2, 3))
     assert {name: (run / "selector" / name).read_bytes() for name in kept} == kept, "the same batches"
     assert [records(layout.rollouts(step)) for step in range(num_steps)] == made, "what was recorded stays"
