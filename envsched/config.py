@@ -192,9 +192,11 @@ class TrainConfig(Section):
     seed: int = Field(default=0, ge=0, description="every generator of a step comes from this and the step")
     max_steps: int = Field(default=201, ge=1, description="optimizer steps; one batch of tasks each")
 
-    learning_rate: float = Field(default=1e-6, gt=0, description="constant over the run, or where a period begins")
+    learning_rate: float = Field(default=1e-6, gt=0, description="constant over the run, or the peak of a period")
     learning_rate_period: int = Field(
-        default=0, ge=0, description="steps in which the learning rate falls to zero along a cosine, again and again; 0: constant"
+        default=0,
+        ge=0,
+        description="steps in which the learning rate rises, over the first fifth, and falls to zero along a cosine; 0: constant",
     )
     policy_clip: float = Field(default=0.2, gt=0, description="clip of the probability ratio (epsilon)")
     max_advantage: float | None = Field(default=0.2, gt=0, description="advantages are clamped to [-x, x]; none: not at all")

@@ -38,8 +38,7 @@ def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: 
         num_generations=geometry.group_size,
         max_steps=t.max_steps,
         learning_rate=t.learning_rate,
-        lr_scheduler_type="cosine_with_restarts" if t.learning_rate_period else "constant",
-        lr_scheduler_kwargs={"num_cycles": t.max_steps / t.learning_rate_period} if t.learning_rate_period else {},
+        lr_scheduler_type="constant",  # periods are the trainer's
         max_grad_norm=t.max_grad_norm,
         epsilon=t.policy_clip,
         beta=t.kl_weight,

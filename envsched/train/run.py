@@ -175,6 +175,7 @@ def _train_steps(
             rounds=rounds,
             system_prompt=t.system_prompt,
             max_advantage=t.max_advantage,
+            learning_rate_period=t.learning_rate_period,
             reward=reward,
             engine=config.vllm,
             validation=validation,

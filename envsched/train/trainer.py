@@ -34,6 +34,7 @@ from envsched.train.environments import proxies_of, schemas_of
 from envsched.train.greedy import GreedyGeneration
 from envsched.train.lockstep import LockstepToolLoop
 from envsched.train.prompts import messages_of
+from envsched.train.rates import PeriodicRate
 from envsched.train.rounds import Rounds
 from envsched.train.trimming import TrimmedUpdate
 from envsched.train.turns import KeptTurns
@@ -49,6 +50,7 @@ SEAMS = (
     "_compute_loss",
     "_get_per_token_logps_and_entropies",
     "_save_checkpoint",
+    "create_scheduler",
 )
 
 _HARDLY_ANY = 1 << 20  # bytes free on a disk
@@ -56,7 +58,7 @@ _HARDLY_ANY = 1 << 20  # bytes free on a disk
 RewardRule = Callable[[Attempt], float | None]
 
 
-class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrainer):
+class ScheduledGRPOTrainer(PeriodicRate, GreedyGeneration, LockstepToolLoop, TrimmedUpdate, KeptTurns, GRPOTrainer):
     """``trl.GRPOTrainer`` that asks a scheduler for the tasks of each optimizer step.
 
     Args:
@@ -67,6 +69,7 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
         rounds: the scheduler and where batches and records are kept; acts on rank 0, other ranks may give none.
         system_prompt: see ``prompts.messages_of``.
         max_advantage: advantages are clamped to [-max_advantage, max_advantage]; none: not at all.
+        learning_rate_period: see ``rates.share_of_peak``; 0: the rate is constant.
         reward: replaces the share of passed checks, a function of the finished attempt alone.
         engine: how vLLM is built, where ``args.use_vllm`` says so.
         validation: scores the policy every so many steps, each rank its share; none: never.
@@ -88,6 +91,7 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
         rounds: Rounds | None,
         system_prompt: str = "environment",
         max_advantage: float | None = None,
+        learning_rate_period: int = 0,
         reward: RewardRule | None = None,
         engine: VllmConfig = VllmConfig(),
         validation: Validation | None = None,
@@ -98,7 +102,7 @@ class ScheduledGRPOTrainer(GreedyGeneration, LockstepToolLoop, TrimmedUpdate, Ke
         _require_seams()
         self._pool, self._runtime, self._rounds, self._reward = pool, runtime, rounds, reward
         self._system_prompt, self._max_advantage, self._fingerprint = system_prompt, max_advantage, fingerprint
-        self._validation, self._validation_tokens = validation, validation_tokens
+        self._validation, self._validation_tokens, self._rate_period = validation, validation_tokens, learning_rate_period
         self._attempts: list[Attempt] = []
         self._step_began = self._began = self._scored = 0.0  # seconds: choosing, rolling out, updating begin
         self._turn_ends: list[float] = []
