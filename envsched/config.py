@@ -53,6 +53,16 @@ class SchedulerConfig(Section):
     )
     graph_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of a prior's parent (lambda_g)")
     own_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of the graph prior (lambda_s)")
+    prior: Literal["pooled", "residual"] = Field(
+        default="pooled",
+        description="pooled: neighbours tell their variances, with half_life; residual: every task ever seen tells what it shows beyond "
+        "its environment (estimator envsched, lists of observed tasks: graph_mode exact, incremental_exact)",
+    )
+    residual_shrinkage: float = Field(default=5, gt=0, description="pseudo-evidence that neighbours show nothing more (prior residual)")
+    optimism: float = Field(default=0.5, ge=0, description="share of the graph prior added to it (prior residual)")
+    optimism_spread: float = Field(
+        default=0.4, ge=0, description="standard deviations of all variances seen, added to the graph prior (prior residual)"
+    )
     num_within: int = Field(default=6, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in the same environment")
     num_cross: int = Field(default=12, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in other environments")
     graph_mode: Literal["auto", "exact", "incremental_exact", "live", "static", "kernel", "class"] = Field(

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from envsched.config import SchedulerConfig
+from envsched.errors import ConfigError
 from envsched.history.statistics import MAX_HALF_LIVES, decay
 from envsched.maintained.carriers import Carriers, Gifts
 from envsched.maintained.pairs import Pairs
-from envsched.predict.predictor import largest_variance, memory_of
+from envsched.predict.predictor import largest_variance, memory_of, tells_residuals
 from kernels import native, state
 
 _FIRST_ROOM = 256  # rows of the columns before they grow
@@ -32,11 +33,15 @@ class Evidence:
         offsets: rows of each environment, int64 [M + 1].
         config: estimator, half-lives, shrinkages, relations.
         environments: first and last (exclusive) of those that this process keeps; none: all.
+
+    Raises:
+        ConfigError: ``prior`` is residual.
     """
 
     def __init__(
         self, carriers: Carriers, offsets: np.ndarray, config: SchedulerConfig, environments: tuple[int, int] | None = None
     ) -> None:
+        refuse_residuals(config)
         num_environments = len(offsets) - 1
         first, last = environments or (0, num_environments)
         num_tasks = int(offsets[last] - offsets[first])
@@ -162,6 +167,19 @@ class Evidence:
         """Tell the state where the columns lie; they move when they grow."""
         for name, column in {**self.slots, **self.visits, "changed": self.changed}.items():
             setattr(self.state, name, native.address(column))
+
+
+def refuse_residuals(config: SchedulerConfig) -> None:
+    """Sums are kept of what tasks show, not of what they show beyond their environments.
+
+    Raises:
+        ConfigError: ``prior`` is residual.
+    """
+    if tells_residuals(config):
+        raise ConfigError(
+            "prior residual needs lists of observed tasks: set graph_mode to incremental_exact or exact, or prior to pooled "
+            f"(graph_mode is {config.graph_mode!r})"
+        )
 
 
 def _grown(column: np.ndarray, room: int) -> np.ndarray:

@@ -6,13 +6,14 @@ Letters: N tasks, M environments, n own mass, v own variance, g graph prior, u p
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from envsched.config import SchedulerConfig
 from envsched.history import Statistics
-from envsched.predict.priors import Graph, PaperPrior, PooledPrior, Prior
+from envsched.predict.priors import Graph, PaperPrior, PooledPrior, Prior, ResidualPrior
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Predictor:
 
     def __init__(
         self,
-        prior: PaperPrior | PooledPrior,
+        prior: PaperPrior | PooledPrior | ResidualPrior,
         *,
         unit: Literal["groups", "rollouts"],
         half_life: float,
@@ -81,7 +82,7 @@ class Predictor:
             cross_weight: k_c, how far the cross relation is believed; the paper's prior believes it fully.
         """
         n, v, lambda_s = own.mass, own.variance, self.own_shrinkage
-        prior = self.prior(long, graph, cross_weight)
+        prior = self.prior(own if self.prior.tells_own else long, graph, cross_weight)
         fused = (n * v + lambda_s * prior.value) / (n + lambda_s)
         guard, headroom = self._guard(own, short), self.headroom(own)
         return Prediction(np.clip(fused, 0, self.max_variance) * guard, terms_of(n, v, prior, guard, headroom))
@@ -109,6 +110,13 @@ def build_predictor(
     """The predictor that ``config.estimator`` names, for tasks laid out by ``environment_of`` [N]; ``kind``: how it computes."""
     estimators = {"paper": (PaperPrior, "groups"), "envsched": (PooledPrior, "rollouts")}
     prior_of, unit = estimators[config.estimator]
+    if tells_residuals(config):
+        prior_of = partial(
+            ResidualPrior,
+            residual_shrinkage=config.residual_shrinkage,
+            optimism=config.optimism,
+            optimism_spread=config.optimism_spread,
+        )
     prior = prior_of(
         environment_of,
         num_environments,
@@ -129,6 +137,11 @@ def build_predictor(
         reward_range=config.reward_range,
         max_variance=largest_variance(config),
     )
+
+
+def tells_residuals(config: SchedulerConfig) -> bool:
+    """Whether neighbours tell what they show beyond their environments; the paper's rule never does."""
+    return config.prior == "residual" and config.estimator == "envsched"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """What neighbours and environment say about a task (METHOD section 5; section 12, items 1 and 2).
 
-Letters: N tasks, M environments, E edges; n own mass, v own variance, c = min(1, decayed groups), s similarity,
-lambda the graph shrinkage, W_R = sum_j s_ij c_j v_j and m_R = sum_j s_ij c_j over relation R.
+Letters: N tasks, M environments, E edges; n own mass, v own variance, c what a task counts for others (min(1, decayed groups), or
+1 once it was seen), s similarity, lambda the graph shrinkage, W_R = sum_j s_ij c_j v_j and m_R = sum_j s_ij c_j over relation R.
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -82,6 +83,13 @@ class _GraphPrior:
         """Sum of values [N] over the environment of each task, [N]."""
         return np.bincount(self.environment_of, values, self.num_environments)[self.environment_of]
 
+    def _of_others(self, c: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Mean of the other tasks of the environment, shrunk by lambda to that of all other tasks, [N]."""
+        others = c.sum() - c
+        pool = _quotient((c @ v) - c * v, others, self.prior_variance, above=_NO_MASS)
+        neighbours = self._by_environment(c) - c
+        return (self._by_environment(c * v) - c * v + self.shrinkage * pool) / (neighbours + self.shrinkage)
+
     def _evidence(self, name: str, relation: Relation, v: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """sum_j s_ij mass_j v_j and sum_j s_ij mass_j, each [N]; nothing from a relation that is switched off."""
         if name not in self.relations:
@@ -95,6 +103,7 @@ class _GraphPrior:
 class PaperPrior(_GraphPrior):
     """p_w shrunk to the environment's mean, p_c to the pool's, joined by mass; a task's own evidence is in its parents."""
 
+    tells_own: ClassVar[bool] = False  # others are told what ``half_life`` remembers
     weighs_cross: ClassVar[bool] = False  # the cross relation is believed as far as its mass goes
 
     @staticmethod
@@ -120,6 +129,7 @@ class PooledPrior(_GraphPrior):
     g_i = (lambda env(-i) + W_w + k_c W_c) / (lambda + m_w + k_c m_c).
     """
 
+    tells_own: ClassVar[bool] = False
     weighs_cross: ClassVar[bool] = True  # k_c is measured on past visits
 
     @staticmethod
@@ -129,15 +139,59 @@ class PooledPrior(_GraphPrior):
 
     def __call__(self, long: Statistics, graph: Graph, cross_weight: float = 0.0) -> Prior:
         c, v, lam, k_c = self.count(long), long.variance, self.shrinkage, cross_weight
-        others = c.sum() - c
-        pool = _quotient((c @ v) - c * v, others, self.prior_variance, above=_NO_MASS)
-        neighbours = self._by_environment(c) - c
-        environment = (self._by_environment(c * v) - c * v + lam * pool) / (neighbours + lam)
+        environment = self._of_others(c, v)
 
         W_w, m_w = self._evidence("within", graph.within, v, c)
         W_c, m_c = self._evidence("cross", graph.cross, v, c)
         g = (lam * environment + W_w + k_c * W_c) / (lam + m_w + k_c * m_c)
         return Prior(g, environment, _quotient(W_w, m_w, environment), m_w, _quotient(W_c, m_c, environment), m_c)
+
+
+class ResidualPrior(_GraphPrior):
+    """What neighbours show beyond their own environments, told by every task that was ever seen:
+
+        r_j = v_j - env(-j),    R_i = sum_j s_ij c_j r_j / (sum_j s_ij c_j + lambda_r) for each relation,
+        g_i = (1 + beta) max(0, env(-i) + R_w + R_c) + kappa sd,
+
+    c_j 1 for a task with own evidence, v_j what it remembers of itself, sd the spread of v over those tasks. An environment and
+    a topology move a task both, so that what neighbours add is a difference. A mean over all that was ever seen is not one over
+    what was just chosen; the optimism that such a mean had by chance, and that sends the lanes to new tasks, is here by beta and kappa.
+
+    Args:
+        residual_shrinkage: lambda_r.
+        optimism: beta.
+        optimism_spread: kappa.
+    """
+
+    tells_own: ClassVar[bool] = True  # others are told what a task remembers of itself
+    weighs_cross: ClassVar[bool] = False
+
+    def __init__(self, *layout: Any, residual_shrinkage: float, optimism: float, optimism_spread: float, **given: Any) -> None:
+        super().__init__(*layout, **given)
+        self.residual_shrinkage = residual_shrinkage
+        self.optimism = optimism
+        self.optimism_spread = optimism_spread
+
+    @staticmethod
+    def count(own: Statistics) -> np.ndarray:
+        """What each task counts for its neighbours: 1 once it has own evidence, [N]."""
+        return (own.mass > 0).astype(np.float64)
+
+    def __call__(self, own: Statistics, graph: Graph, cross_weight: float = 0.0) -> Prior:
+        c, v = self.count(own), own.variance
+        environment = self._of_others(c, v)
+        beyond = v - environment
+        W_w, m_w = self._evidence("within", graph.within, beyond, c)
+        W_c, m_c = self._evidence("cross", graph.cross, beyond, c)
+        R_w, R_c = W_w / (m_w + self.residual_shrinkage), W_c / (m_c + self.residual_shrinkage)
+        g = (1 + self.optimism) * np.maximum(0, environment + R_w + R_c) + self.optimism_spread * _spread(c, v)
+        return Prior(g, environment, environment + R_w, m_w, environment + R_c, m_c)
+
+
+def _spread(c: np.ndarray, v: np.ndarray) -> float:
+    """Standard deviation of v [N] under weights c [N]; 0 without weight."""
+    mass = c.sum()
+    return math.sqrt(c @ (v - (c @ v) / mass) ** 2 / mass) if mass > 0 else 0.0
 
 
 def _quotient(total: np.ndarray, mass: np.ndarray, otherwise: np.ndarray | float, above: float = 0.0) -> np.ndarray:

@@ -17,9 +17,9 @@ from envsched.files import digest
 from envsched.filters import Findings, Mask, cases_before, mask_guessed, mask_resting
 from envsched.graph import ObservedGraph, RebuiltGraph, resolve_mode
 from envsched.history import decayed_exposures, exposures
-from envsched.maintained import BUILDERS, Closed, Composer, Follower, Leader, StaticGraph, StaticLists, limits_of
+from envsched.maintained import BUILDERS, Closed, Composer, Follower, Leader, StaticGraph, StaticLists, limits_of, refuse_residuals
 from envsched.pool import Pool
-from envsched.predict import Calibration, Forecast, ListedPredictor, Prediction, Predictor, build_predictor
+from envsched.predict import Calibration, Forecast, ListedPredictor, Prediction, Predictor, build_predictor, tells_residuals
 from envsched.scheduler.leases import Leases
 from envsched.scheduler.recorded import RecordedScheduler
 from envsched.scheduler.state import State
@@ -46,7 +46,7 @@ class EnvScheduler(RecordedScheduler):
     Raises:
         SelectionError: N < B.
         StateError: the features belong to another pool, or the lists to other features.
-        ConfigError: lists for another mode.
+        ConfigError: lists for another mode, or a graph mode that the prior can't have.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class EnvScheduler(RecordedScheduler):
         self._features_digest, self.findings = features.digest, findings
         self._leases = Leases(config.lease_steps)
         natively = self._graph is not None and self._graph.mode == "incremental_exact" and ops.backend() == "native"
-        kind = ListedPredictor if natively else Predictor
+        kind = ListedPredictor if natively and not tells_residuals(config) else Predictor
         self._predictor = build_predictor(config, pool.environment_of, len(pool.environments), kind)
         self._composer = Composer(features, pool.offsets, config) if natively else None
         self._quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
@@ -234,6 +234,7 @@ def _keep_graph(
     if lists:
         lists.refuse_stale(features, pool.offsets, *slots)
     if mode in BUILDERS and (mode != "static" or ops.backend() == "native"):
+        refuse_residuals(config)
         ops.require_built(f"graph_mode {mode}")
         return Follower(pool, features, config, mode, lists=lists), None
     if mode == "static":

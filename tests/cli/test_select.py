@@ -86,6 +86,7 @@ def test_every_setting_can_be_given_by_name(select, name):
     changed = {
         "estimator": "paper",
         "graph_mode": "static",
+        "prior": "residual",
         "relations": "[within]",
         "filters": "[progress]",
         "prior_variance": 0.05,

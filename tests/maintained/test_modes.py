@@ -10,6 +10,7 @@ from envsched.errors import ConfigError, StateError
 from envsched.features import Features, build_features
 from envsched.graph import resolve_mode
 from envsched.maintained import Follower, StaticGraph, StaticLists, build_lists
+from envsched.maintained.evidence import Evidence
 from envsched.pool import Pool
 from envsched.scheduler import EnvScheduler, carry_over
 from envsched.types import Environment, RolloutRecord, Status, Task
@@ -48,10 +49,29 @@ def config_of(mode, **changes):
     return SchedulerConfig(batch_size=24, graph_mode=mode, calibration_start=48, calibration_full=96, **changes)
 
 
-def test_exact_and_incremental_give_the_same_batches(world):
+@pytest.mark.parametrize("prior", ["pooled", "residual"])
+def test_exact_and_incremental_give_the_same_batches(world, prior):
     pool, features = world
-    a, b = (run(EnvScheduler(pool, config_of(mode), 0, features), 6, pool) for mode in ("exact", "incremental_exact"))
+    a, b = (run(EnvScheduler(pool, config_of(mode, prior=prior), 0, features), 6, pool) for mode in ("exact", "incremental_exact"))
     assert a == b
+
+
+def test_residuals_change_batches_and_can_be_ablated(world):
+    pool, features = world
+    settings = [{}, {"prior": "residual"}, {"prior": "residual", "relations": ()}]
+    first, second, third = (run(EnvScheduler(pool, config_of("auto", **changes), 0, features), 6, pool) for changes in settings)
+    assert first != second != third != first
+
+
+@needs_native
+@pytest.mark.parametrize("mode", ["live", "static", "kernel", "class"])
+def test_modes_that_keep_sums_refuse_residuals(world, mode):
+    pool, features = world
+    with pytest.raises(ConfigError, match="prior residual needs lists of observed tasks: set graph_mode to incremental_exact or exact"):
+        EnvScheduler(pool, config_of(mode, prior="residual"), 0, features)
+    with pytest.raises(ConfigError, match="prior residual"):
+        Evidence({}, pool.offsets, config_of(mode, prior="residual"))
+    Evidence({}, pool.offsets, config_of(mode, prior="residual", estimator="paper"))  # the paper's rule tells no residuals
 
 
 @needs_native

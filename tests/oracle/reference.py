@@ -24,6 +24,10 @@ class Settings:
     mastery_weight: float = 1.0
     graph_shrinkage: float = 2.0
     own_shrinkage: float = 2.0
+    prior: str = "pooled"
+    residual_shrinkage: float = 5.0
+    optimism: float = 0.5
+    optimism_spread: float = 0.4
     num_within: int = 6
     num_cross: int = 12
     prior_variance: float | None = None
@@ -146,8 +150,12 @@ def predict(visits, environment_of, similarity, now, cross_weight, settings):
         for name in lists:
             if name not in settings.relations:
                 lists[name] = []
-        prior = paper_prior(i, told_n, told, environment_of, lists, settings) if paper else None
-        prior = prior or pooled_prior(i, groups, told, environment_of, lists, cross_weight, settings)
+        if paper:
+            prior = paper_prior(i, told_n, told, environment_of, lists, settings)
+        elif settings.prior == "residual":
+            prior = residual_prior(i, n, v, environment_of, lists, settings)
+        else:
+            prior = pooled_prior(i, groups, told, environment_of, lists, cross_weight, settings)
         lam = settings.own_shrinkage
         fused = (n[i] * v[i] + lam * prior["prior"]) / (n[i] + lam)
         fused = min(max(fused, 0.0), settings.max_variance)
@@ -183,15 +191,44 @@ def paper_prior(i, n, v, environment_of, lists, settings):
     return {"environment": environment, "within": p_w, "within_mass": m_w, "cross": p_c, "cross_mass": m_c, "prior": g}
 
 
-def pooled_prior(i, groups, v, environment_of, lists, cross_weight, settings):
-    """Section 12 item 2: means over tasks, without the task itself; one pooled shrinkage."""
-    N, lam = len(groups), settings.graph_shrinkage
-    c = [min(1.0, g) for g in groups]
-    others = [j for j in range(N) if j != i]
+def others_mean(i, c, v, environment_of, settings):
+    """Section 12 item 2: the mean over the other tasks of an environment, shrunk to that over all other tasks."""
+    lam = settings.graph_shrinkage
+    others = [j for j in range(len(c)) if j != i]
     inside = [j for j in others if environment_of[j] == environment_of[i]]
     mass = math.fsum(c[j] for j in others)
     pool = math.fsum(c[j] * v[j] for j in others) / mass if mass > 1e-9 else prior_variance(settings)
-    environment = (math.fsum(c[j] * v[j] for j in inside) + lam * pool) / (math.fsum(c[j] for j in inside) + lam)
+    return (math.fsum(c[j] * v[j] for j in inside) + lam * pool) / (math.fsum(c[j] for j in inside) + lam)
+
+
+def residual_prior(i, n, v, environment_of, lists, settings):
+    """What neighbours show beyond their environments, over every task with own evidence; and optimism."""
+    c = [1.0 if mass > 0 else 0.0 for mass in n]
+    environment = others_mean(i, c, v, environment_of, settings)
+    said, mass = {}, {}
+    for name, pairs in lists.items():
+        mass[name] = math.fsum(s * c[j] for j, s in pairs)
+        beyond = math.fsum(s * c[j] * (v[j] - others_mean(j, c, v, environment_of, settings)) for j, s in pairs)
+        said[name] = beyond / (mass[name] + settings.residual_shrinkage)
+    seen = [v[j] for j in range(len(v)) if c[j]]
+    middle = math.fsum(seen) / len(seen) if seen else 0.0
+    spread = math.sqrt(math.fsum((x - middle) ** 2 for x in seen) / len(seen)) if seen else 0.0
+    g = (1 + settings.optimism) * max(0.0, environment + said["within"] + said["cross"]) + settings.optimism_spread * spread
+    return {
+        "environment": environment,
+        "within": environment + said["within"],
+        "within_mass": mass["within"],
+        "cross": environment + said["cross"],
+        "cross_mass": mass["cross"],
+        "prior": g,
+    }
+
+
+def pooled_prior(i, groups, v, environment_of, lists, cross_weight, settings):
+    """Section 12 item 2: means over tasks, without the task itself; one pooled shrinkage."""
+    lam = settings.graph_shrinkage
+    c = [min(1.0, g) for g in groups]
+    environment = others_mean(i, c, v, environment_of, settings)
     m_w = math.fsum(s * c[j] for j, s in lists["within"])
     m_c = math.fsum(s * c[j] for j, s in lists["cross"])
     W_w = math.fsum(s * c[j] * v[j] for j, s in lists["within"])

@@ -80,6 +80,35 @@ def test_evidence_flows_along_each_relation():
     np.testing.assert_allclose(none["prior"], none["environment"])
 
 
+def test_neighbours_tell_what_they_show_beyond_their_environments():
+    similarity = np.zeros((6, 6))
+    similarity[0, 4] = similarity[4, 0] = 0.5  # a0 and c0, across
+    spread, flat = [0.0, 1.0] * 4, [0.5] * 8  # v = 2/7, 0
+    seen = [record("a1", 0, *flat), record("c0", 0, *spread), record("c1", 0, *flat)]
+    made = predict(*seen, step=50, similarity=similarity, prior="residual", optimism=0.5, optimism_spread=0.4).terms
+    v = 2 / 7
+    environment = (0 + 2 * v / 3) / (1 + 2)  # of a0: a1, shrunk to the mean of all three, however long ago they were seen
+    beyond = v - (0 + 2 * 0 / 2) / (1 + 2)  # c0, against c1 and the mean of the two others, both 0
+    across = 0.5 * beyond / (0.5 + 5)
+    assert made["environment"][0] == pytest.approx(environment)
+    assert (made["cross"][0], made["cross_mass"][0]) == (pytest.approx(environment + across), pytest.approx(0.5))
+    assert (made["within"][0], made["within_mass"][0]) == (pytest.approx(environment), 0.0)
+    assert made["prior"][0] == pytest.approx(1.5 * (environment + across) + 0.4 * np.std([0, v, 0]))
+
+
+def test_residuals_never_make_a_prior_negative_and_the_papers_rule_has_none():
+    similarity = np.zeros((6, 6))
+    similarity[3, 4] = similarity[4, 3] = 1.0  # b0, alone in its environment, and c0, far below its own
+    spread, flat = [0.0, 1.0] * 4, [0.5] * 8
+    seen = [record("c0", 0, *flat), record("c1", 0, *spread), record("a1", 0, *flat), record("a2", 0, *flat)]
+    settings = {"similarity": similarity, "prior": "residual", "optimism": 0.0, "optimism_spread": 0.0, "residual_shrinkage": 0.01}
+    made = predict(*seen, step=1, **settings).terms
+    assert made["cross"][3] < 0
+    assert made["prior"][3] == 0
+    paper = [predict(*seen, step=1, estimator="paper", similarity=similarity, prior=name).variance for name in ("pooled", "residual")]
+    np.testing.assert_array_equal(*paper)
+
+
 def test_the_guard_is_one_sided():
     spread, flat = [0.0, 1.0] * 4, [0.5] * 8
     falling = predict(*(record("a0", s, *(spread if s < 6 else flat)) for s in range(10)), step=10).terms["guard"]
