@@ -50,6 +50,15 @@ def _leave_headroom(scheduler: EnvScheduler, ours: EnvScheduler) -> None:
     scheduler._predictor.mastery_weight = ours._predictor.mastery_weight
 
 
+def _tell_residuals(scheduler: EnvScheduler, ours: EnvScheduler) -> None:
+    """The residual prior, with the settings that depend on it."""
+    default = EnvScheduler(scheduler.pool, SchedulerConfig(), scheduler.seed, scheduler._graph.features)
+    scheduler._predictor.prior = default._predictor.prior
+    scheduler._predictor.own_shrinkage = default._predictor.own_shrinkage
+    scheduler._mix, scheduler._graph = default._mix, default._graph
+    scheduler._follow_history()
+
+
 # what each rung takes over from ours: settings of the config, or a part of the scheduler
 Change = dict[str, Any] | Callable[[EnvScheduler, EnvScheduler], None]
 RUNGS: dict[str, Change] = {
@@ -60,7 +69,8 @@ RUNGS: dict[str, Change] = {
     "+ scored coverage pick": _score_coverage,
     "+ task-averaged means": _average_over_tasks,
     "+ own evidence that fades by visits": _remember_by_visits,
-    "+ rank by headroom (= envsched)": _leave_headroom,
+    "+ rank by headroom": _leave_headroom,
+    "+ neighbours tell residuals (= envsched)": _tell_residuals,
 }
 PAPER = {"estimator": "paper", "calibrate": False}
 
@@ -83,7 +93,8 @@ def climb(rung: str, setting: Setting) -> Scheduler:
     names = list(RUNGS)
     changes = [RUNGS[name] for name in names[: names.index(rung) + 1]]
     settings = {name: value for change in changes if isinstance(change, dict) for name, value in change.items()}
-    scheduler, ours = (EnvScheduler(pool, SchedulerConfig(**given), setting.seed, features) for given in (PAPER | settings, {}))
+    given = PAPER | settings, {"prior": "pooled"}
+    scheduler, ours = (EnvScheduler(pool, SchedulerConfig(**one), setting.seed, features) for one in given)
     scheduler._composer = None  # it was built for the paper's settings; Python composes the same batches
     for change in changes:
         if not isinstance(change, dict):

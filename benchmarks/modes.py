@@ -77,7 +77,7 @@ def _spearman(canonical: bool, regime: str, share: float, steps: int, seed: int,
         )
         for large in larges.values():
             large.take(step, rows, np.full(len(rows), step), *group_moments(rewards, large.config.ddof))
-    config = SchedulerConfig()
+    config = SchedulerConfig(prior="pooled").settled()
     graph = ObservedGraph(features, environment_of, config.num_within, config.num_cross)
     forecast = Forecast(build_predictor(config, environment_of, len(offsets) - 1), history, graph, config)
     predicted = {"exact": forecast.at(steps)[0].variance} | {name: large.predict(steps) for name, large in larges.items()}

@@ -31,6 +31,25 @@ class Section(BaseModel):
         return value
 
 
+# Settings that are left open until the prior is known.
+_POOLED = {
+    "graph_shrinkage": 2.0,
+    "own_shrinkage": 2.0,
+    "num_cross": 12,
+    "coverage_share": 0.5,
+    "coverage_explore": 0.25,
+    "similarity_penalty": 0.08,
+}
+_WITH_RESIDUALS = {
+    "graph_shrinkage": 0.5,
+    "own_shrinkage": 4.0,
+    "num_cross": 32,
+    "coverage_share": 33 / 64,
+    "coverage_explore": 0.11,
+    "similarity_penalty": 0.06,
+}
+
+
 class SchedulerConfig(Section):
     """What is scheduled, how its variance is predicted, how the batch is chosen."""
 
@@ -51,12 +70,16 @@ class SchedulerConfig(Section):
     mastery_weight: float = Field(
         default=1, ge=0, description="how far a mean reward above one half costs a task its rank: training lifts it (estimator envsched)"
     )
-    graph_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of a prior's parent (lambda_g)")
-    own_shrinkage: float = Field(default=2, gt=0, description="pseudo-evidence of the graph prior (lambda_s)")
-    prior: Literal["pooled", "residual"] = Field(
-        default="pooled",
+    graph_shrinkage: float | None = Field(
+        default=None, gt=0, description="pseudo-evidence of a prior's parent (lambda_g); none: a half with prior residual, else 2"
+    )
+    own_shrinkage: float | None = Field(
+        default=None, gt=0, description="pseudo-evidence of the graph prior (lambda_s); none: 4 with prior residual, else 2"
+    )
+    prior: Literal["auto", "pooled", "residual"] = Field(
+        default="auto",
         description="pooled: neighbours tell their variances, with half_life; residual: every task ever seen tells what it shows beyond "
-        "its environment (estimator envsched, lists of observed tasks: graph_mode exact, incremental_exact)",
+        "its environment (estimator envsched, graph_mode exact or incremental_exact); auto: residual where it can be, else pooled",
     )
     residual_shrinkage: float = Field(default=5, gt=0, description="pseudo-evidence that neighbours show nothing more (prior residual)")
     optimism: float = Field(default=0.5, ge=0, description="share of the graph prior added to it (prior residual)")
@@ -64,7 +87,12 @@ class SchedulerConfig(Section):
         default=0.4, ge=0, description="standard deviations of all variances seen, added to the graph prior (prior residual)"
     )
     num_within: int = Field(default=6, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in the same environment")
-    num_cross: int = Field(default=12, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in other environments")
+    num_cross: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_NEIGHBOURS,
+        description="observed neighbours in other environments; none: 32 with prior residual, else 12",
+    )
     graph_mode: Literal["auto", "exact", "incremental_exact", "live", "static", "kernel", "class"] = Field(
         default="auto",
         description="exact: observed neighbours, from scratch each step; incremental_exact: the same, kept up to date; "
@@ -86,18 +114,29 @@ class SchedulerConfig(Section):
     calibration_start: int = Field(default=256, ge=2, description="pairs at which the isotonic map starts to blend in")
     calibration_full: int = Field(default=512, ge=3, description="pairs at which it has taken over")
 
-    coverage_share: float = Field(default=0.5, ge=0, le=1, description="share of the batch for under-observed environments (rho)")
+    coverage_share: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="share of the batch for under-observed environments (rho); none: 33 of 64 with prior residual, else a half",
+    )
     coverage_sweep: float = Field(
         default=8,
         ge=0,
         description="batches that it takes to sweep the pool, N / B, up to which a quarter of the coverage lane is kept; it is whole "
         "from twice as many on (estimator envsched); 0: always whole",
     )
-    coverage_explore: float = Field(
-        default=0.25, ge=0, le=1, description="chance that a coverage pick is the least observed, not the best predicted"
+    coverage_explore: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="chance that a coverage pick is the least observed, not the best predicted; none: .11 with prior residual, "
+        "else a quarter",
     )
     exposure_scale: float = Field(default=16, gt=0, description="exposures that halve an exploitation score (c0)")
-    similarity_penalty: float = Field(default=0.08, ge=0, description="cost of resembling the batch (lambda_sim)")
+    similarity_penalty: float | None = Field(
+        default=None, ge=0, description="cost of resembling the batch (lambda_sim); none: .06 with prior residual, else .08"
+    )
     max_per_environment: int = Field(default=4, ge=1, le=MAX_COUNT, description="picks of one environment per step (C1)")
     window_steps: int = Field(default=3, ge=1, le=MAX_COUNT, description="steps of the environment window, this one included")
     max_per_environment_window: int = Field(default=11, ge=1, le=MAX_COUNT, description="picks of one environment per window (C3)")
@@ -136,6 +175,18 @@ class SchedulerConfig(Section):
         if self.calibration_full <= self.calibration_start:
             raise ValueError("calibration_full must exceed calibration_start")
         return self
+
+    def settled(self, lists: bool = True) -> "SchedulerConfig":
+        """With what was left open: the prior, and settings that depend on it; docs/court.md has the table behind them.
+
+        Args:
+            lists: whether the graph keeps lists of observed tasks, without which there is no prior residual.
+        """
+        prior = self.prior
+        if prior == "auto":
+            prior = "residual" if lists and self.estimator == "envsched" else "pooled"
+        depending = _WITH_RESIDUALS if prior == "residual" and self.estimator == "envsched" else _POOLED
+        return self.model_copy(update={"prior": prior} | {name: value for name, value in depending.items() if getattr(self, name) is None})
 
     def is_evidence(self, status: Status) -> bool:
         """Whether a rollout that ended so counts (METHOD 2)."""

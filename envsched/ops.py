@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -179,7 +179,7 @@ def forecast(
     within: tuple[np.ndarray, np.ndarray] | None,
     cross: tuple[np.ndarray, np.ndarray] | None,
     columns: dict[str, np.ndarray],
-    settings: dict[str, float],
+    settings: dict[str, Any],
 ) -> dict[str, np.ndarray]:
     """What ``envsched.predict.predictor`` computes, over lists of neighbours; ``kernels.forecast`` says what goes in and out."""
     return native_forecast.forecast(offsets, within, cross, columns, settings, num_threads())

@@ -5,11 +5,13 @@ Letters: N tasks, M environments, K slots.
 
 import ctypes
 from ctypes import byref, c_double, c_int64, c_void_p
+from typing import Any
 
 import numpy as np
 
 from kernels.native import address, contiguous, library
 
+RULES = {"pooled": 0, "paper": 1, "residual": 2}
 OUT = ("u", "environment", "in_within", "within_mass", "in_cross", "cross_mass", "prior", "guard")
 _COLUMNS = ("mass", "variance", "count", "value", "short_mass", "short_value", "environment_count", "environment_value")
 Lists = tuple[np.ndarray, np.ndarray]
@@ -27,13 +29,14 @@ class _Forecast(ctypes.Structure):
         [("num_tasks", c_int64), ("num_environments", c_int64), ("offsets", c_void_p), ("within", _Lists), ("cross", _Lists)]
         + [(name, c_void_p) for name in _COLUMNS]
         + [(name, c_double) for name in ("pool_count", "pool_value", "shrinkage", "own_shrinkage", "decline_weight", "prior_variance")]
-        + [("max_variance", c_double), ("cross_weight", c_double), ("paper", c_int64)]
+        + [(name, c_double) for name in ("max_variance", "cross_weight", "residual_shrinkage", "optimism", "lift")]
+        + [("rule", c_int64)]
         + [(name, c_void_p) for name in OUT]
     )
 
 
 def forecast(
-    offsets: np.ndarray, within: Lists | None, cross: Lists | None, columns: dict[str, np.ndarray], settings: dict[str, float], threads: int
+    offsets: np.ndarray, within: Lists | None, cross: Lists | None, columns: dict[str, np.ndarray], settings: dict[str, Any], threads: int
 ) -> dict[str, np.ndarray]:
     """``OUT`` by name, float64 [N] each.
 
@@ -42,11 +45,12 @@ def forecast(
         within, cross: none: the relation is switched off.
         columns: of tasks, float64 [N]: mass, variance, count, value, short_mass, short_value; of environments, float64 [M]:
             environment_count and environment_value.
-        settings: pool_count, pool_value and the numbers of the estimator; csrc/forecast.cpp has their names.
+        settings: pool_count, pool_value, the numbers of the estimator (csrc/forecast.cpp has their names), and its rule, of ``RULES``.
     """
     columns = {name: contiguous(values, np.float64) for name, values in columns.items()}
     offsets, num_tasks = contiguous(offsets, np.int64), int(offsets[-1])
     made = np.empty((len(OUT), num_tasks))
+    settings = {**settings, "rule": RULES[settings["rule"]]}
     call = _Forecast(num_tasks=num_tasks, num_environments=len(offsets) - 1, offsets=address(offsets), **settings)
     call.within, call.cross = _lists(within), _lists(cross)
     for name, values in [*columns.items(), *zip(OUT, made, strict=True)]:

@@ -116,7 +116,8 @@ def _built(pool: str, topologies: Path | None, config: Path | None, settings: li
     opened = open_pool(pool)
     records = extract_static(opened) if topologies is None else read_topologies(topologies, opened)
     features = build_features(opened, resolved.features, records, cache_folder(cache))
-    graph = ObservedGraph(features, opened.environment_of, resolved.scheduler.num_within, resolved.scheduler.num_cross)
+    config = resolved.scheduler.settled()
+    graph = ObservedGraph(features, opened.environment_of, config.num_within, config.num_cross)
     graph.observe(np.arange(len(opened)))
     return opened, graph, records
 

@@ -41,6 +41,7 @@ class Evidence:
     def __init__(
         self, carriers: Carriers, offsets: np.ndarray, config: SchedulerConfig, environments: tuple[int, int] | None = None
     ) -> None:
+        config = config.settled(lists=False)
         refuse_residuals(config)
         num_environments = len(offsets) - 1
         first, last = environments or (0, num_environments)

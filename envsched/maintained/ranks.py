@@ -264,7 +264,7 @@ def shard_pool(
 def _carriers(features: Features, kept: Features, offsets: np.ndarray, config: SchedulerConfig, mode: str, ranks: Ranks) -> Carriers:
     """Those of one process, digests and headers included, with the lists of this rank's tasks."""
     (first, last), (start, stop) = ranks.rows, ranks.environments
-    num_cross = config.num_cross if mode == "static" else 0
+    num_cross = config.settled(lists=False).num_cross if mode == "static" else 0
     name = lists_digest(features, offsets, config.num_within, num_cross)
     row, weight = ops.within_lists(kept.within, offsets[start : stop + 1] - first, config.num_within)
     within = ShardLists.of("within", np.where(row >= 0, row + first, -1), weight, name, EXACT)

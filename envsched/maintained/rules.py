@@ -59,7 +59,7 @@ class Rules:
             window_steps=c.window_steps,
             batch_size=c.batch_size,
             num_coverage=self.num_coverage,
-            penalty=c.similarity_penalty,
+            penalty=mix.similarity_penalty,
             explore=mix.coverage_explore,
             exposure_scale=c.exposure_scale,
             discount_decays=c.estimator == "envsched",  # METHOD 12.4

@@ -11,7 +11,7 @@ import numpy as np
 from envsched import ops
 from envsched.history import Statistics
 from envsched.predict.predictor import Prediction, Predictor, terms_of
-from envsched.predict.priors import PaperPrior, Prior
+from envsched.predict.priors import Prior, ResidualPrior
 
 Lists = tuple[np.ndarray, np.ndarray]
 
@@ -32,8 +32,10 @@ class ListedPredictor(Predictor):
 
     def predict(self, own: Statistics, long: Statistics, short: Statistics, graph: ListedGraph, cross_weight: float = 0.0) -> Prediction:
         """As ``Predictor.predict``."""
-        prior, v = self.prior, long.variance
-        c = prior.count(long)
+        prior = self.prior
+        told = own if prior.tells_own else long
+        c, v = prior.count(told), told.variance
+        residual = isinstance(prior, ResidualPrior)
         columns = {
             "mass": own.mass,
             "variance": own.variance,
@@ -53,7 +55,8 @@ class ListedPredictor(Predictor):
             "prior_variance": prior.prior_variance,
             "max_variance": self.max_variance,
             "cross_weight": cross_weight,
-            "paper": isinstance(prior, PaperPrior),
+            **({"residual_shrinkage": prior.residual_shrinkage, "optimism": prior.optimism, "lift": prior.lift(c, v)} if residual else {}),
+            "rule": prior.rule,
         }
         within, cross = (graph.lists(name) if name in prior.relations else None for name in ("within", "cross"))
         made = ops.forecast(self.offsets, within, cross, columns, settings)

@@ -108,6 +108,7 @@ def build_predictor(
     config: SchedulerConfig, environment_of: np.ndarray, num_environments: int, kind: type[Predictor] = Predictor
 ) -> Predictor:
     """The predictor that ``config.estimator`` names, for tasks laid out by ``environment_of`` [N]; ``kind``: how it computes."""
+    config = config.settled()
     estimators = {"paper": (PaperPrior, "groups"), "envsched": (PooledPrior, "rollouts")}
     prior_of, unit = estimators[config.estimator]
     if tells_residuals(config):

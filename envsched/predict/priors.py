@@ -103,6 +103,7 @@ class _GraphPrior:
 class PaperPrior(_GraphPrior):
     """p_w shrunk to the environment's mean, p_c to the pool's, joined by mass; a task's own evidence is in its parents."""
 
+    rule: ClassVar[str] = "paper"  # its name in kernels/forecast.py
     tells_own: ClassVar[bool] = False  # others are told what ``half_life`` remembers
     weighs_cross: ClassVar[bool] = False  # the cross relation is believed as far as its mass goes
 
@@ -129,6 +130,7 @@ class PooledPrior(_GraphPrior):
     g_i = (lambda env(-i) + W_w + k_c W_c) / (lambda + m_w + k_c m_c).
     """
 
+    rule: ClassVar[str] = "pooled"
     tells_own: ClassVar[bool] = False
     weighs_cross: ClassVar[bool] = True  # k_c is measured on past visits
 
@@ -163,6 +165,7 @@ class ResidualPrior(_GraphPrior):
         optimism_spread: kappa.
     """
 
+    rule: ClassVar[str] = "residual"
     tells_own: ClassVar[bool] = True  # others are told what a task remembers of itself
     weighs_cross: ClassVar[bool] = False
 
@@ -184,14 +187,13 @@ class ResidualPrior(_GraphPrior):
         W_w, m_w = self._evidence("within", graph.within, beyond, c)
         W_c, m_c = self._evidence("cross", graph.cross, beyond, c)
         R_w, R_c = W_w / (m_w + self.residual_shrinkage), W_c / (m_c + self.residual_shrinkage)
-        g = (1 + self.optimism) * np.maximum(0, environment + R_w + R_c) + self.optimism_spread * _spread(c, v)
+        g = (1 + self.optimism) * np.maximum(0, environment + R_w + R_c) + self.lift(c, v)
         return Prior(g, environment, environment + R_w, m_w, environment + R_c, m_c)
 
-
-def _spread(c: np.ndarray, v: np.ndarray) -> float:
-    """Standard deviation of v [N] under weights c [N]; 0 without weight."""
-    mass = c.sum()
-    return math.sqrt(c @ (v - (c @ v) / mass) ** 2 / mass) if mass > 0 else 0.0
+    def lift(self, c: np.ndarray, v: np.ndarray) -> float:
+        """kappa sd."""
+        mass = c.sum()
+        return self.optimism_spread * math.sqrt(c @ (v - (c @ v) / mass) ** 2 / mass) if mass > 0 else 0.0
 
 
 def _quotient(total: np.ndarray, mass: np.ndarray, otherwise: np.ndarray | float, above: float = 0.0) -> np.ndarray:

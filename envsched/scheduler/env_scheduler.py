@@ -60,10 +60,12 @@ class EnvScheduler(RecordedScheduler):
         leader: Leader | None = None,
         lists: StaticLists | None = None,
     ) -> None:
+        mode = leader.mode if leader else resolve_mode(config.graph_mode, len(pool), _slots_of_sums(config))
+        config = config.settled(lists=mode in ("exact", "incremental_exact"))
         super().__init__(pool, config, seed, name)
         features = features if features is not None else build_features(pool)
         _refuse_other_pool(features, pool)
-        self._large, self._graph = _keep_graph(pool, features, config, leader, lists)
+        self._large, self._graph = _keep_graph(pool, features, config, mode, leader, lists)
         self._features_digest, self.findings = features.digest, findings
         self._leases = Leases(config.lease_steps)
         natively = self._graph is not None and self._graph.mode == "incremental_exact" and ops.backend() == "native"
@@ -222,17 +224,18 @@ class EnvScheduler(RecordedScheduler):
 
 
 def _keep_graph(
-    pool: Pool, features: Features, config: SchedulerConfig, leader: Leader | None, lists: StaticLists | None
+    pool: Pool, features: Features, config: SchedulerConfig, mode: str, leader: Leader | None, lists: StaticLists | None
 ) -> tuple[Follower | None, ObservedGraph | None]:
-    """What ``graph_mode`` names: maintained sums, or a graph for the timeline."""
+    """What the mode asks for: maintained sums, or a graph for the timeline."""
     if leader:
-        return Follower(pool, features, config, leader.mode, leader), None
+        return Follower(pool, features, config, mode, leader), None
     slots = config.num_within, config.num_cross
-    mode = resolve_mode(config.graph_mode, len(pool), max(slots))
     if lists and mode != "static":
         raise ConfigError(f"lists of all tasks are for graph_mode static; here it is {mode}: set it to static, or leave the lists out")
     if lists:
         lists.refuse_stale(features, pool.offsets, *slots)
+    if mode in BUILDERS:
+        refuse_residuals(config)
     if mode in BUILDERS and (mode != "static" or ops.backend() == "native"):
         refuse_residuals(config)
         ops.require_built(f"graph_mode {mode}")
@@ -241,6 +244,12 @@ def _keep_graph(
         return None, StaticGraph(features, pool.environment_of, *slots, limits_of(config), lists)
     kind = {"exact": RebuiltGraph, "incremental_exact": ObservedGraph}[mode]
     return None, kind(features, pool.environment_of, *slots)
+
+
+def _slots_of_sums(config: SchedulerConfig) -> int:
+    """Of the longer lists, in the modes that keep sums."""
+    settled = config.settled(lists=False)
+    return max(settled.num_within, settled.num_cross)
 
 
 def _refuse_other_pool(features: Features, pool: Pool) -> None:

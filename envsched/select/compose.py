@@ -56,6 +56,10 @@ def mix_of(config: SchedulerConfig, num_tasks: int) -> Mix:
     and shrinks the lane where a few batches sweep the pool anyway: rho * clip(N / (B s) - 1, 1/4, 1), s = ``coverage_sweep``.
     docs/replays.md shows what that is worth; the quarter keeps an environment that looks dead from starving.
     """
+    config = config.settled()
+    assert config.coverage_share is not None, "settled"
+    assert config.coverage_explore is not None, "settled"
+    assert config.similarity_penalty is not None, "settled"
     share, explore = config.coverage_share, 1.0
     if config.estimator == "envsched":
         explore = config.coverage_explore

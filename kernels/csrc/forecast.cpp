@@ -25,9 +25,12 @@ struct Forecast {
   const double *environment_count, *environment_value;  // [M] sums of count and of value
   double pool_count, pool_value;
   double shrinkage, own_shrinkage, decline_weight, prior_variance, max_variance, cross_weight;
-  int64_t paper;
+  double residual_shrinkage, optimism, lift;  // of the residual prior; lift: kappa sd
+  int64_t rule;                               // Rule
   double *u, *environment, *in_within, *within_mass, *in_cross, *cross_mass, *prior, *guard;  // [N] out
 };
+
+enum Rule : int64_t { POOLED = 0, PAPER = 1, RESIDUAL = 2 };
 
 struct Given {
   double value, count;
@@ -54,7 +57,7 @@ constexpr double NO_MASS = 1e-9;  // what a subtraction leaves of nothing
 // What the task's environment and the pool show; `envsched` leaves the task itself out.
 inline void parents(const Forecast& f, int64_t e, const Given& own, double& environment, double& pool) {
   const double lambda = f.shrinkage;
-  if (f.paper) {
+  if (f.rule == PAPER) {
     pool = f.pool_count > 0 ? f.pool_value / f.pool_count : f.prior_variance;
     environment = (f.environment_value[e] + lambda * pool) / (f.environment_count[e] + lambda);
     return;
@@ -71,12 +74,18 @@ inline double guard(const Forecast& f, int64_t i) {
   return 1 - f.decline_weight * std::min(1.0, std::max(0.0, (v - recent) / v));
 }
 
+// given: what a task tells its neighbours.
 inline void predict(const Forecast& f, int64_t e, int64_t i, const Given* given) {
   const double lambda = f.shrinkage, k_c = f.cross_weight, n = f.mass[i], v = f.variance[i];
   double environment, pool, g, p_w, p_c;
-  parents(f, e, given[i], environment, pool);
+  parents(f, e, {f.value[i], f.count[i]}, environment, pool);
   const Sums w = gather(f.within, i, given), c = gather(f.cross, i, given);
-  if (f.paper) {
+  if (f.rule == RESIDUAL) {
+    const double r_w = w.value / (w.mass + f.residual_shrinkage), r_c = c.value / (c.mass + f.residual_shrinkage);
+    p_w = environment + r_w;
+    p_c = environment + r_c;
+    g = (1 + f.optimism) * std::max(0.0, environment + r_w + r_c) + f.lift;
+  } else if (f.rule == PAPER) {
     p_w = (w.value + lambda * environment) / (w.mass + lambda);
     p_c = (c.value + lambda * pool) / (c.mass + lambda);
     g = quotient(w.mass * p_w + c.mass * p_c, w.mass + c.mass, environment);
@@ -99,7 +108,14 @@ inline void predict(const Forecast& f, int64_t e, int64_t i, const Given* given)
 EXPORT void envsched_forecast(const Forecast* forecast, int threads) {
   const Forecast& f = *forecast;
   std::vector<Given> given(f.N);
-  for (int64_t i = 0; i < f.N; ++i) given[i] = {f.value[i], f.count[i]};
+  for (int64_t e = 0; e < f.M; ++e)
+    for (int64_t i = f.offsets[e]; i < f.offsets[e + 1]; ++i) {
+      given[i] = {f.value[i], f.count[i]};
+      if (f.rule != RESIDUAL || f.count[i] == 0) continue;
+      double environment, pool;
+      parents(f, e, given[i], environment, pool);
+      given[i].value = f.count[i] * (f.variance[i] - environment);
+    }
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t e = 0; e < f.M; ++e)
     for (int64_t i = f.offsets[e]; i < f.offsets[e + 1]; ++i) predict(f, e, i, given.data());

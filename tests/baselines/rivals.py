@@ -4,7 +4,9 @@ from envsched.config import SchedulerConfig
 from envsched.pool import Pool
 from envsched.types import RolloutRecord, Status
 
-CONFIG = SchedulerConfig(batch_size=4, group_size=4, max_per_environment=4, max_per_environment_window=12, max_consecutive=100)
+CONFIG = SchedulerConfig(
+    batch_size=4, group_size=4, coverage_share=0.5, max_per_environment=4, max_per_environment_window=12, max_consecutive=100
+)
 
 
 def small_pool(num_environments: int = 3, tasks_per_environment: int = 4) -> Pool:

@@ -19,7 +19,7 @@ def test_build_prints_degrees_similarities_and_what_joins_environments(capsys, c
     assert status == 0
     assert "tasks   24 in 4 environments" in out
     assert "within  120 edges; degree 5 to 5" in out  # five others in each environment of six
-    assert "cross   288 edges; degree 12 to 12" in out
+    assert "cross   432 edges; degree 18 to 18" in out  # all eighteen of other environments
     assert "of 6 pairs of environments joined" in out
 
 
@@ -54,7 +54,7 @@ def test_show_gives_reasons_for_both_relations(capsys, tmp_path):
     assert lines[0].startswith(f"{task}: ")
     within = [line for line in lines if line.startswith("within")]
     cross = [line for line in lines if line.startswith("cross")]
-    assert (len(within), len(cross)) == (6, 12)
+    assert (len(within), len(cross)) == (6, 32)
     assert all("tools (" in line and "state keys (" in line and "check words (" in line for line in within)
     assert all("steps" in line and "checks of" in line for line in cross)
 

@@ -10,7 +10,7 @@ from envsched.simulate.runs import Setting
 @pytest.mark.parametrize("learner", ["slow", "fast"])
 def test_a_forgotten_task_is_back_within_its_probation_and_the_pool_never_drains(learner):
     # as the default leaves what is mastered alone anyway, the filter is tried with a rule that does not
-    settings = {"own_half_life": 8, "visit_half_life": 1e6, "mastery_weight": 0}
+    settings = {"prior": "pooled", "own_half_life": 8, "visit_half_life": 1e6, "mastery_weight": 0}
     config = SchedulerConfig(batch_size=BATCH, filters=("progress",), **settings)
     figures = progress_figures(Setting(learner, 0, 160, **SIZE), config)
     assert figures["resting"] >= 10, "nothing was there to come back"

@@ -58,7 +58,7 @@ def test_exact_and_incremental_give_the_same_batches(world, prior):
 
 def test_residuals_change_batches_and_can_be_ablated(world):
     pool, features = world
-    settings = [{}, {"prior": "residual"}, {"prior": "residual", "relations": ()}]
+    settings = [{"prior": "pooled"}, {"prior": "residual"}, {"prior": "residual", "relations": ()}]
     first, second, third = (run(EnvScheduler(pool, config_of("auto", **changes), 0, features), 6, pool) for changes in settings)
     assert first != second != third != first
 
@@ -79,7 +79,7 @@ def test_modes_that_keep_sums_refuse_residuals(world, mode):
 def test_maintained_static_sums_follow_the_timeline_over_static_lists(world, estimator):
     """On one history: the terms of every pick, and the batches but for near ties of float32 sums."""
     pool, features = world
-    config = config_of("static", estimator=estimator)
+    config = config_of("static", estimator=estimator).settled(lists=False)
     maintained, timeline = EnvScheduler(pool, config, 0, features), EnvScheduler(pool, config, 0, features)
     assert isinstance(maintained._large, Follower)
     timeline._large, timeline._graph = None, StaticGraph(features, pool.environment_of, config.num_within, config.num_cross)
@@ -126,7 +126,7 @@ def test_saved_lists_are_taken_and_stale_ones_refused(world, tmp_path, monkeypat
         pytest.skip("no native library was built (python -m kernels.build)")
     monkeypatch.setattr(ops, "backend", lambda: backend)
     pool, features = world
-    config = config_of("static")
+    config = config_of("static").settled(lists=False)
     build_lists(features, pool.offsets, config.num_within, config.num_cross).save(tmp_path / "lists.npz")
     lists = StaticLists.load(tmp_path / "lists.npz", features, pool.offsets, config.num_within, config.num_cross)
     built, taken = (EnvScheduler(pool, config, 0, features, lists=given) for given in (None, lists))

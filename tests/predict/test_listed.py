@@ -24,16 +24,16 @@ def statistics(generator, observed, num_tasks):
 
 
 @pytest.mark.parametrize("relations", [("within", "cross"), ("within",), ("cross",)])
-@pytest.mark.parametrize("estimator", ["envsched", "paper"])
+@pytest.mark.parametrize("rule", [{"prior": "pooled"}, {"prior": "residual"}, {"estimator": "paper"}], ids=["pooled", "residual", "paper"])
 @pytest.mark.parametrize("num_observed", [0, 1, 60])
-def test_every_term_is_the_same_to_the_last_bit(estimator, relations, num_observed):
+def test_every_term_is_the_same_to_the_last_bit(rule, relations, num_observed):
     features, environment_of = make_world(SIZES, seed=2, num_archetypes=20)
     generator = np.random.default_rng(num_observed)
     graph = ObservedGraph(features, environment_of, 3, 5)
     observed = generator.choice(len(features), num_observed, replace=False)
     graph.observe(observed)
     own, long, short = (statistics(generator, observed, len(features)) for _ in range(3))
-    config = SchedulerConfig(estimator=estimator, relations=relations)
+    config = SchedulerConfig(relations=relations, **rule)
     reference, ours = (
         build_predictor(config, environment_of, len(SIZES), kind).predict(own, long, short, graph, 0.37)
         for kind in (Predictor, ListedPredictor)

@@ -15,7 +15,7 @@ def predict(*records, step: int, similarity=None, **settings):
     history = History(POOL, config)
     history.extend(records)
     similarity = np.zeros((6, 6)) if similarity is None else similarity
-    graph = BruteForceGraph(similarity, POOL.environment_of, config.num_within, config.num_cross)
+    graph = BruteForceGraph(similarity, POOL.environment_of, config.num_within, config.settled().num_cross)
     known = history.visits.before(step)
     graph.observe(np.unique(known.row[~np.isnan(known.variance)]))
     predictor = build_predictor(config, POOL.environment_of, 3)
@@ -25,11 +25,11 @@ def predict(*records, step: int, similarity=None, **settings):
     return predictor.predict(own, long, short, graph, 1.0)
 
 
-@pytest.mark.parametrize("estimator", ["envsched", "paper"])
+@pytest.mark.parametrize(("rule", "times"), [({"prior": "pooled"}, 1), ({"estimator": "paper"}, 1), ({"optimism": 0.25}, 1.25)])
 @pytest.mark.parametrize(("settings", "expected"), [({}, 1 / 12), ({"prior_variance": 0.05}, 0.05), ({"reward_high": 3.0}, 9 / 12)])
-def test_before_any_evidence_everything_is_the_prior_variance(estimator, settings, expected):
-    prediction = predict(step=0, estimator=estimator, **settings)
-    np.testing.assert_allclose(prediction.variance, expected)
+def test_before_any_evidence_everything_is_the_prior_variance(rule, times, settings, expected):
+    prediction = predict(step=0, **rule, **settings)
+    np.testing.assert_allclose(prediction.variance, times * expected)
     assert prediction.variance.dtype == np.float64
     assert all(values.shape == (6,) and np.isfinite(values).all() for values in prediction.terms.values())
 
@@ -37,7 +37,7 @@ def test_before_any_evidence_everything_is_the_prior_variance(estimator, setting
 def test_own_history_gains_weight_by_rollouts_or_by_groups():
     eight = record("a0", 3, *[0.0, 1.0] * 4)  # v = 2/7
     g = 1 / 12  # nobody else was seen
-    rollouts = predict(eight, step=3 + 40)
+    rollouts = predict(eight, step=3 + 40, prior="pooled")
     assert rollouts.variance[0] == pytest.approx((4 * 2 / 7 + 2 * g) / (4 + 2))
     own = 0.5 * 2 / 7
     environment = (own + 2 * 2 / 7) / (0.5 + 2)  # the paper's means hold the task's own evidence
@@ -56,11 +56,11 @@ def test_a_later_visit_takes_more_from_an_earlier_one_than_steps_do():
 
 def test_a_high_mean_costs_rank_and_not_the_prediction():
     easy, hard = [1.0] * 6 + [0.5] * 2, [0.0] * 6 + [0.5] * 2  # of one variance, means 7/8 and 1/8
-    made = predict(record("a0", 0, *easy), record("a1", 0, *hard), step=0 + 40)
+    made = predict(record("a0", 0, *easy), record("a1", 0, *hard), step=0 + 40, own_shrinkage=2)
     m = (4 * 7 / 8 + 2 / 2) / (4 + 2)
     assert made.terms["headroom"].tolist() == pytest.approx([np.exp(0.5 - m), 1, 1, 1, 1, 1])
     assert made.variance[0] == pytest.approx(made.variance[1])
-    scaled = predict(record("a0", 0, *(2 * r - 1 for r in easy)), step=40, reward_low=-1.0)
+    scaled = predict(record("a0", 0, *(2 * r - 1 for r in easy)), step=40, reward_low=-1.0, own_shrinkage=2)
     assert scaled.terms["headroom"][0] == pytest.approx(np.exp(0.5 - m))
     assert predict(record("a0", 0, *easy), step=40, estimator="paper").terms["headroom"].tolist() == [1.0] * 6
 
@@ -70,13 +70,13 @@ def test_evidence_flows_along_each_relation():
     similarity[0, 1] = similarity[1, 0] = 0.5  # within a
     similarity[0, 4] = similarity[4, 0] = 0.25  # across
     seen = [record("a1", 0, *[0.0, 1.0] * 4), record("c0", 0, *[0.5] * 8)]
-    both = predict(*seen, step=1, similarity=similarity).terms
+    both = predict(*seen, step=1, similarity=similarity, prior="pooled").terms
     assert (both["within"][0], both["cross"][0]) == (pytest.approx(2 / 7), 0.0)
     c = 2 ** (-1 / 8)
     assert (both["within_mass"][0], both["cross_mass"][0]) == (pytest.approx(0.5 * c), pytest.approx(0.25 * c))
-    alone = predict(*seen, step=1, similarity=similarity, relations=("within",)).terms
+    alone = predict(*seen, step=1, similarity=similarity, prior="pooled", relations=("within",)).terms
     assert (alone["within_mass"][0], alone["cross_mass"][0]) == (pytest.approx(0.5 * c), 0.0)
-    none = predict(*seen, step=1, similarity=similarity, relations=()).terms
+    none = predict(*seen, step=1, similarity=similarity, prior="pooled", relations=()).terms
     np.testing.assert_allclose(none["prior"], none["environment"])
 
 
@@ -85,7 +85,7 @@ def test_neighbours_tell_what_they_show_beyond_their_environments():
     similarity[0, 4] = similarity[4, 0] = 0.5  # a0 and c0, across
     spread, flat = [0.0, 1.0] * 4, [0.5] * 8  # v = 2/7, 0
     seen = [record("a1", 0, *flat), record("c0", 0, *spread), record("c1", 0, *flat)]
-    made = predict(*seen, step=50, similarity=similarity, prior="residual", optimism=0.5, optimism_spread=0.4).terms
+    made = predict(*seen, step=50, similarity=similarity, prior="residual", graph_shrinkage=2, optimism=0.5, optimism_spread=0.4).terms
     v = 2 / 7
     environment = (0 + 2 * v / 3) / (1 + 2)  # of a0: a1, shrunk to the mean of all three, however long ago they were seen
     beyond = v - (0 + 2 * 0 / 2) / (1 + 2)  # c0, against c1 and the mean of the two others, both 0
@@ -101,7 +101,14 @@ def test_residuals_never_make_a_prior_negative_and_the_papers_rule_has_none():
     similarity[3, 4] = similarity[4, 3] = 1.0  # b0, alone in its environment, and c0, far below its own
     spread, flat = [0.0, 1.0] * 4, [0.5] * 8
     seen = [record("c0", 0, *flat), record("c1", 0, *spread), record("a1", 0, *flat), record("a2", 0, *flat)]
-    settings = {"similarity": similarity, "prior": "residual", "optimism": 0.0, "optimism_spread": 0.0, "residual_shrinkage": 0.01}
+    settings = {
+        "similarity": similarity,
+        "prior": "residual",
+        "graph_shrinkage": 2,
+        "optimism": 0.0,
+        "optimism_spread": 0.0,
+        "residual_shrinkage": 0.01,
+    }
     made = predict(*seen, step=1, **settings).terms
     assert made["cross"][3] < 0
     assert made["prior"][3] == 0

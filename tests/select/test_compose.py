@@ -260,6 +260,6 @@ def test_coverage_share_rounds_and_fills_the_rest_by_score():
     ],
 )
 def test_the_coverage_lane_shrinks_where_few_batches_sweep_the_pool(num_tasks, changes, share):
-    mix = mix_of(SchedulerConfig(**changes), num_tasks)
+    mix = mix_of(SchedulerConfig(prior="pooled", **changes), num_tasks)
     assert mix.coverage_share == pytest.approx(share)
     assert mix.coverage_explore == (1.0 if changes.get("estimator") == "paper" else 0.25)
