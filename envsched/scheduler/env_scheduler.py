@@ -19,7 +19,7 @@ from envsched.graph import ObservedGraph, RebuiltGraph, resolve_mode
 from envsched.history import decayed_exposures, exposures
 from envsched.maintained import BUILDERS, Closed, Composer, Follower, Leader, StaticGraph, StaticLists, limits_of, refuse_residuals
 from envsched.pool import Pool
-from envsched.predict import Calibration, Forecast, ListedPredictor, Prediction, Predictor, build_predictor, tells_residuals
+from envsched.predict import Calibration, Forecast, ListedPredictor, Prediction, Predictor, build_predictor
 from envsched.scheduler.leases import Leases
 from envsched.scheduler.recorded import RecordedScheduler
 from envsched.scheduler.state import State
@@ -69,7 +69,7 @@ class EnvScheduler(RecordedScheduler):
         self._features_digest, self.findings = features.digest, findings
         self._leases = Leases(config.lease_steps)
         natively = self._graph is not None and self._graph.mode == "incremental_exact" and ops.backend() == "native"
-        kind = ListedPredictor if natively and not tells_residuals(config) else Predictor
+        kind = ListedPredictor if natively else Predictor
         self._predictor = build_predictor(config, pool.environment_of, len(pool.environments), kind)
         self._composer = Composer(features, pool.offsets, config) if natively else None
         self._quotas = Quotas(config.max_consecutive, config.max_per_environment_window, config.max_per_environment)
@@ -237,7 +237,6 @@ def _keep_graph(
     if mode in BUILDERS:
         refuse_residuals(config)
     if mode in BUILDERS and (mode != "static" or ops.backend() == "native"):
-        refuse_residuals(config)
         ops.require_built(f"graph_mode {mode}")
         return Follower(pool, features, config, mode, lists=lists), None
     if mode == "static":
