@@ -112,8 +112,8 @@ class EnvScheduler(RecordedScheduler):
 
     @property
     def graph_header(self) -> Mapping[str, Any]:
-        """Mode of the graph and what its lists may lack, as manifests and graph files say it."""
-        return (self._large or self._graph).header
+        """Mode of the graph, what its lists may lack and what neighbours tell, as manifests say it."""
+        return {**(self._large or self._graph).header, "prior": "paper" if self.config.estimator == "paper" else self.config.prior}
 
     def predict(self, step: int) -> np.ndarray:
         """Predicted variance [N] of every task at ``step``, from what was observed before it."""

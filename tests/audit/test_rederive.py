@@ -119,7 +119,10 @@ def swap_pick(manifest):
         (lambda m: m["picks"][2].update(lane="exploitation"), r"pick 2 differs in lane"),
         (lambda m: m["picks"][2].update(bound_by=["filters"]), r"pick 2 differs in bound_by"),
         (lambda m: m.update(relaxed=[{"quota": "filters", "reason": "so"}]), r"the manifest has relaxations"),
-        (lambda m: m["graph"].update(mode="kernel"), r"the manifest has the graph \{'mode': 'kernel', 'exact': True\}, derived is"),
+        (
+            lambda m: m["graph"].update(mode="kernel"),
+            r"the manifest has the graph \{'mode': 'kernel', 'exact': True, 'prior': 'residual'\}, derived is",
+        ),
         (lambda m: m.update(gap=0.01), r"the manifest has gap 0\.01, derived is 0\.0"),
         (lambda m: m.update(seed=4), r"the manifest has seed 4, the run 3"),
         (lambda m: m.update(step=2), r"the manifest says step 2"),

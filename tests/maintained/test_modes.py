@@ -61,6 +61,9 @@ def test_residuals_change_batches_and_can_be_ablated(world):
     settings = [{"prior": "pooled"}, {"prior": "residual"}, {"prior": "residual", "relations": ()}]
     first, second, third = (run(EnvScheduler(pool, config_of("auto", **changes), 0, features), 6, pool) for changes in settings)
     assert first != second != third != first
+    for mode, changes, prior in [("auto", {}, "residual"), ("auto", {"estimator": "paper"}, "paper"), ("static", {}, "pooled")]:
+        scheduler = EnvScheduler(pool, config_of(mode, **changes), 0, features)
+        assert make_manifest(scheduler.select(0), scheduler).graph["prior"] == prior
 
 
 @needs_native
