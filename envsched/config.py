@@ -36,7 +36,6 @@ _POOLED = {
     "graph_shrinkage": 2.0,
     "own_shrinkage": 2.0,
     "num_cross": 12,
-    "coverage_share": 0.5,
     "coverage_explore": 0.25,
     "similarity_penalty": 0.08,
 }
@@ -44,7 +43,6 @@ _WITH_RESIDUALS = {
     "graph_shrinkage": 0.5,
     "own_shrinkage": 4.0,
     "num_cross": 32,
-    "coverage_share": 33 / 64,
     "coverage_explore": 0.11,
     "similarity_penalty": 0.06,
 }
@@ -114,12 +112,7 @@ class SchedulerConfig(Section):
     calibration_start: int = Field(default=256, ge=2, description="pairs at which the isotonic map starts to blend in")
     calibration_full: int = Field(default=512, ge=3, description="pairs at which it has taken over")
 
-    coverage_share: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="share of the batch for under-observed environments (rho); none: 33 of 64 with prior residual, else a half",
-    )
+    coverage_share: float = Field(default=0.5, ge=0, le=1, description="share of the batch for under-observed environments (rho)")
     coverage_sweep: float = Field(
         default=8,
         ge=0,

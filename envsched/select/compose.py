@@ -57,7 +57,6 @@ def mix_of(config: SchedulerConfig, num_tasks: int) -> Mix:
     docs/replays.md shows what that is worth; the quarter keeps an environment that looks dead from starving.
     """
     config = config.settled()
-    assert config.coverage_share is not None, "settled"
     assert config.coverage_explore is not None, "settled"
     assert config.similarity_penalty is not None, "settled"
     share, explore = config.coverage_share, 1.0

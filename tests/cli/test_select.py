@@ -91,7 +91,6 @@ def test_every_setting_can_be_given_by_name(select, name):
         "graph_shrinkage": 1,
         "similarity_penalty": 0.5,
         "num_cross": 5,
-        "coverage_share": 0.25,
         "coverage_explore": 0.5,
         "relations": "[within]",
         "filters": "[progress]",
