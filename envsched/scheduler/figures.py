@@ -24,7 +24,7 @@ METRICS = {
     "calibration/top_quartile_chance": "the same for a random quarter",
     "calibration/zero_variance_share": "share of recent pairs without variance",
     "calibration/blend": "how far the isotonic map has taken over, 0 to 1",
-    "calibration/cross_weight": "measured weight of the cross relation (k_c)",
+    "calibration/cross_weight": "measured weight of the cross relation (k_c; 1 where the prior does not weigh it)",
     "seconds/select": "wall time of the last select",
     "seconds/observe": "wall time of the last observe",
 }
