@@ -71,8 +71,7 @@ class Shortlist {
     if (last_) {
       ceiling_ = from_;
     } else if (size > given_) {
-      std::nth_element(found_.begin() + given_, found_.begin() + size - 1, found_.end(), [](const Found& a, const Found& b) { return a.u > b.u; });
-      ceiling_ = found_[size - 1].u;
+      ceiling_ = reached_by(size, given_);
     }
     const auto rest = found_.begin() + given_;
     const auto stop = std::partition(rest, found_.end(), [&](const Found& task) { return last_ || task.u >= ceiling_; });
@@ -99,8 +98,7 @@ class Shortlist {
   void remember() {
     const int64_t wanted = given_ + given_ / 2;
     if (wanted >= above_) return;
-    std::nth_element(found_.begin() + given_, found_.begin() + wanted - 1, found_.end(), [](const Found& a, const Found& b) { return a.u > b.u; });
-    s_.threshold = found_[wanted - 1].u;
+    s_.threshold = reached_by(wanted, given_);
   }
 
  private:
@@ -134,9 +132,15 @@ class Shortlist {
   // A threshold below from_ that about `size` reach, if candidates lie there as densely as in the lower half of those known.
   double further(int64_t size) {
     const int64_t half = std::max<int64_t>(1, above_ / 2);
-    std::nth_element(found_.begin(), found_.begin() + half - 1, found_.end(), [](const Found& a, const Found& b) { return a.u > b.u; });
-    const double depth = (found_[half - 1].u - from_) * double(size + size / 4 - above_) / double(above_ - half + 1);
+    const double depth = (reached_by(half, 0) - from_) * double(size + size / 4 - above_) / double(above_ - half + 1);
     return std::max(0.9 * from_, std::min(from_ * (1 - 1e-6), from_ - depth));
+  }
+
+  // The u that `rank` of the known reach; the first `settled` of them are the best ones already.
+  double reached_by(int64_t rank, int64_t settled) {
+    const auto at = found_.begin() + (rank - 1);
+    std::nth_element(found_.begin() + settled, at, found_.end(), [](const Found& a, const Found& b) { return a.u > b.u; });
+    return at->u;
   }
 
   void keep(std::vector<Found>& tasks, double from, bool complete) {
