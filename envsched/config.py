@@ -32,20 +32,8 @@ class Section(BaseModel):
 
 
 # Settings that are left open until the prior is known.
-_POOLED = {
-    "graph_shrinkage": 2.0,
-    "own_shrinkage": 2.0,
-    "num_cross": 12,
-    "coverage_explore": 0.25,
-    "similarity_penalty": 0.08,
-}
-_WITH_RESIDUALS = {
-    "graph_shrinkage": 0.5,
-    "own_shrinkage": 4.0,
-    "num_cross": 32,
-    "coverage_explore": 0.11,
-    "similarity_penalty": 0.06,
-}
+_POOLED = {"graph_shrinkage": 2.0, "own_shrinkage": 2.0, "num_cross": 12, "coverage_explore": 0.25, "similarity_penalty": 0.08}
+_WITH_RESIDUALS = {"graph_shrinkage": 0.5, "own_shrinkage": 4.0, "num_cross": 32, "coverage_explore": 0.11, "similarity_penalty": 0.06}
 
 
 class SchedulerConfig(Section):
@@ -86,10 +74,7 @@ class SchedulerConfig(Section):
     )
     num_within: int = Field(default=6, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in the same environment")
     num_cross: int | None = Field(
-        default=None,
-        ge=0,
-        le=MAX_NEIGHBOURS,
-        description="observed neighbours in other environments; none: 32 with prior residual, else 12",
+        default=None, ge=0, le=MAX_NEIGHBOURS, description="neighbours in other environments; none: 32 with prior residual, else 12"
     )
     graph_mode: Literal["auto", "exact", "incremental_exact", "live", "static", "kernel", "class"] = Field(
         default="auto",
@@ -170,16 +155,12 @@ class SchedulerConfig(Section):
         return self
 
     def settled(self, lists: bool = True) -> "SchedulerConfig":
-        """With what was left open: the prior, and settings that depend on it; docs/court.md has the table behind them.
-
-        Args:
-            lists: whether the graph keeps lists of observed tasks, without which there is no prior residual.
+        """With what was left open: the prior, and settings that depend on it (docs/court.md has the table behind them). Without
+        ``lists`` of observed tasks ``auto`` is no prior residual; the paper's rule never has one.
         """
-        prior = self.prior
-        if prior == "auto":
-            prior = "residual" if lists and self.estimator == "envsched" else "pooled"
-        depending = _WITH_RESIDUALS if prior == "residual" and self.estimator == "envsched" else _POOLED
-        return self.model_copy(update={"prior": prior} | {name: value for name, value in depending.items() if getattr(self, name) is None})
+        residual = self.estimator == "envsched" and (self.prior == "residual" or (self.prior == "auto" and lists))
+        depending = {name: value for name, value in (_WITH_RESIDUALS if residual else _POOLED).items() if getattr(self, name) is None}
+        return self.model_copy(update={"prior": "residual" if residual else "pooled"} | depending)
 
     def is_evidence(self, status: Status) -> bool:
         """Whether a rollout that ended so counts (METHOD 2)."""

@@ -19,7 +19,7 @@ from envsched.errors import ConfigError
 from envsched.history.statistics import MAX_HALF_LIVES, decay
 from envsched.maintained.carriers import Carriers, Gifts
 from envsched.maintained.pairs import Pairs
-from envsched.predict.predictor import largest_variance, memory_of, tells_residuals
+from envsched.predict.predictor import largest_variance, memory_of
 from kernels import native, state
 
 _FIRST_ROOM = 256  # rows of the columns before they grow
@@ -176,7 +176,7 @@ def refuse_residuals(config: SchedulerConfig) -> None:
     Raises:
         ConfigError: ``prior`` is residual.
     """
-    if tells_residuals(config):
+    if config.prior == "residual":
         raise ConfigError(
             "prior residual needs lists of observed tasks: set graph_mode to incremental_exact or exact, or prior to pooled "
             f"(graph_mode is {config.graph_mode!r})"

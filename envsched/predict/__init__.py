@@ -14,7 +14,6 @@ _HOME_OF = {
     "Predictor": "envsched.predict.predictor",
     "build_predictor": "envsched.predict.predictor",
     "largest_variance": "envsched.predict.predictor",
-    "tells_residuals": "envsched.predict.predictor",
 }
 
 __all__ = [*_HOME_OF]

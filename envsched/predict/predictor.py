@@ -111,7 +111,7 @@ def build_predictor(
     config = config.settled()
     estimators = {"paper": (PaperPrior, "groups"), "envsched": (PooledPrior, "rollouts")}
     prior_of, unit = estimators[config.estimator]
-    if tells_residuals(config):
+    if config.prior == "residual":
         prior_of = partial(
             ResidualPrior,
             residual_shrinkage=config.residual_shrinkage,
@@ -138,11 +138,6 @@ def build_predictor(
         reward_range=config.reward_range,
         max_variance=largest_variance(config),
     )
-
-
-def tells_residuals(config: SchedulerConfig) -> bool:
-    """Whether neighbours tell what they show beyond their environments; the paper's rule never does."""
-    return config.prior == "residual" and config.estimator == "envsched"
 
 
 @dataclass(frozen=True, slots=True)
