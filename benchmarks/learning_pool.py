@@ -1,16 +1,21 @@
 """The pool of the learning experiment: the bundled pool's environments and grammar, from solved to impossible as real pools are.
 
-Three kinds of tasks. *Open* ones have two or three goals of any family: from these there is something to learn. *Solved* ones have one
-goal that the warmed-up policy has the habit to reach. *Foreign* ones name things by serial numbers outside its vocabulary, which it
-can't copy. An environment's share of habits says how many it has of each: where the policy does nearly all by itself, most tasks are
-solved and few are open; where it does nearly nothing, most are open or foreign.
+Three kinds of tasks. *Open* ones have two or three goals of any family, and the warmed-up policy earns different rewards for them: from
+these there is something to learn. *Solved* ones have one goal that it has the habit to reach. *Foreign* ones name things by serial
+numbers outside its vocabulary, which it can't copy.
+
+`python -m benchmarks.learning_pool` lets the policy try the candidates for open tasks and writes those that qualify into
+learning_pool.json; the pool is made from that file alone.
 """
 
+import json
 import random
 import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import comb
 from pathlib import Path
-from statistics import fmean
 
 from envsched.files import write_json
 from envsched.pool import Pool
@@ -19,9 +24,11 @@ from scripts.bundled_pool.domains import DOMAINS, Domain
 from scripts.bundled_pool.tasks import EASY, HARD, TaskDraft, compose
 from scripts.tiny_policy.traces import diligence
 
-NUM_TASKS = 25  # in each environment
-LEAST_OPEN, MOST_OPEN = 6, 16  # of these, at habits everywhere and nowhere
-EASED = 0.8  # solved tasks for each one that the habits would give: it brings the median reward of a batch near .6
+CHOSEN = Path(__file__).with_suffix(".json")
+NUM_TASKS = 30  # in each environment
+NUM_OPEN, NUM_SOLVED = 12, 10  # of these at most; the rest is foreign
+NUM_CANDIDATES, NUM_ROLLOUTS, GROUP = 40, 16, 8
+WITHOUT_SIGNAL = 0.3  # largest share of an open task's groups in which all rewards are equal
 NUM_GOALS = (2, 3, 3)  # of open tasks, in turn
 HABIT = 0.98  # a goal that the policy turns to more often than this is solved
 BY_NAME = ("find_set", "remove", "amount", "link", "when", "transfer")  # families that must copy a name
@@ -30,30 +37,28 @@ ENVIRONMENTS = tuple(domain for domain in DOMAINS if domain.key != SINGLE)
 
 def learning_drafts() -> dict[str, TaskDraft]:
     """Training tasks by key."""
+    chosen = json.loads(CHOSEN.read_text())
     made = {}
     for domain in ENVIRONMENTS:
-        num_open, num_solved, num_foreign = counts(domain)
-        made.update(_numbered(domain, "open", num_open, NUM_GOALS, EASY + HARD))
-        made.update(_numbered(domain, "solved", num_solved, (1,), _habits(domain)))
-        made.update(_numbered(_abroad(domain), "foreign", num_foreign, (2,), BY_NAME))
+        num_open = len(chosen[domain.key])
+        num_solved = NUM_SOLVED if _habits(domain) else 0
+        made.update({f"{domain.key}-open_{i:02d}": _open(domain, candidate) for i, candidate in enumerate(chosen[domain.key])})
+        made.update(_numbered(domain, "solved", num_solved, 1, _habits(domain)))
+        made.update(_numbered(_abroad(domain), "foreign", NUM_TASKS - num_open - num_solved, 2, BY_NAME))
     return made
 
 
-def counts(domain: Domain) -> tuple[int, int, int]:
-    """How many tasks are open, solved and foreign: from the policy's mean diligence over the domain's families."""
-    share = fmean(diligence(domain.key, name) for name in sorted({family.name for family in domain.families}))
-    num_open = LEAST_OPEN + round((MOST_OPEN - LEAST_OPEN) * (1 - share))
-    num_solved = round((NUM_TASKS - num_open) * share * EASED) if _habits(domain) else 0
-    return num_open, num_solved, NUM_TASKS - num_open - num_solved
+def _open(domain: Domain, candidate: int) -> TaskDraft:
+    return _draft(domain, f"{domain.key}-open_{candidate:02d}", NUM_GOALS[candidate % len(NUM_GOALS)], EASY + HARD)
 
 
-def _numbered(domain: Domain, kind: str, count: int, num_goals: tuple[int, ...], families: tuple[str, ...]) -> dict[str, TaskDraft]:
-    made = {}
-    for i in range(count):
-        key = f"{domain.key}-{kind}_{i:02d}"
-        goals = num_goals[i % len(num_goals)]
-        made[key] = compose(domain, random.Random(f"learning pool 4: {key}"), goals, families, min_checks=min(goals, 2))
-    return made
+def _numbered(domain: Domain, kind: str, count: int, num_goals: int, families: tuple[str, ...]) -> dict[str, TaskDraft]:
+    keys = [f"{domain.key}-{kind}_{i:02d}" for i in range(count)]
+    return {key: _draft(domain, key, num_goals, families) for key in keys}
+
+
+def _draft(domain: Domain, key: str, num_goals: int, families: tuple[str, ...]) -> TaskDraft:
+    return compose(domain, random.Random(f"learning pool 5: {key}"), num_goals, families, min_checks=min(num_goals, 2))
 
 
 def _habits(domain: Domain) -> tuple[str, ...]:
@@ -63,7 +68,7 @@ def _habits(domain: Domain) -> tuple[str, ...]:
 
 def _abroad(domain: Domain) -> Domain:
     """The domain with serial numbers for names."""
-    draw = random.Random(f"learning pool 4: serials of {domain.key}")
+    draw = random.Random(f"learning pool 5: serials of {domain.key}")
     names = tuple("".join(draw.choices("0123456789abcdef", k=12)) for _ in range(96))
     second = domain.second and replace(domain.second, names=names[48:])
     return replace(domain, main=replace(domain.main, names=names[:48]), second=second)
@@ -76,8 +81,12 @@ def kind_of(key: str) -> str:
 
 def write_learning_pool(folder: Path) -> Path:
     """Write the pool in EnvScaler's form, the same bytes every time."""
+    return _write(folder, learning_drafts())
+
+
+def _write(folder: Path, drafts: Mapping[str, TaskDraft]) -> Path:
     write_json(folder / "environments.json", [environment_item(domain) for domain in ENVIRONMENTS])
-    write_json(folder / "tasks.json", [task_item(key, draft) for key, draft in learning_drafts().items()])
+    write_json(folder / "tasks.json", [task_item(key, draft) for key, draft in drafts.items()])
     return folder
 
 
@@ -85,3 +94,40 @@ def learning_pool() -> Pool:
     """The pool as it is read from what ``write_learning_pool`` writes."""
     with tempfile.TemporaryDirectory() as folder:
         return Pool.from_envscaler(write_learning_pool(Path(folder)))
+
+
+def without_signal(rewards: Sequence[float]) -> float:
+    """Share of the groups of GROUP that can be drawn from these rollouts in which all rewards are equal."""
+    return sum(comb(count, GROUP) for count in Counter(rewards).values()) / comb(len(rewards), GROUP)
+
+
+def choose_open_tasks() -> dict[str, list[int]]:
+    """The first candidates of each environment that qualify, by rollouts of the warmed-up policy."""
+    import torch
+    from transformers import AutoTokenizer, Qwen3ForCausalLM
+
+    from scripts.tiny_policy.rollouts import rewards_of
+
+    torch.set_num_threads(1)
+    folder = Path(__file__).parents[1] / "models/tiny-policy"
+    model = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+    candidates = [(domain, i) for domain in ENVIRONMENTS for i in range(NUM_CANDIDATES)]
+    with tempfile.TemporaryDirectory() as pool_folder:
+        pool = Pool.from_envscaler(_write(Path(pool_folder), {f"{domain.key}-open_{i:02d}": _open(domain, i) for domain, i in candidates}))
+    rewards = dict(
+        zip(
+            (task.key for task in pool.tasks),
+            rewards_of(model, tokenizer, pool, list(pool.tasks), NUM_ROLLOUTS, seed=7, batch_size=384),
+            strict=True,
+        )
+    )
+    qualified = {
+        domain.key: [i for i in range(NUM_CANDIDATES) if without_signal(rewards[f"{domain.key}-open_{i:02d}"]) <= WITHOUT_SIGNAL]
+        for domain in ENVIRONMENTS
+    }
+    return {key: found[:NUM_OPEN] for key, found in qualified.items()}
+
+
+if __name__ == "__main__":
+    write_json(CHOSEN, choose_open_tasks())

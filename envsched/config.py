@@ -233,6 +233,9 @@ class TrainConfig(Section):
         ge=0,
         description="steps in which the learning rate rises, over the first fifth, and falls to zero along a cosine; 0: constant",
     )
+    optimizer: Literal["adamw", "sgd"] = Field(
+        default="adamw", description="adamw, or sgd: steps as long as the gradient, so that groups without signal don't move the policy"
+    )
     policy_clip: float = Field(default=0.2, gt=0, description="clip of the probability ratio (epsilon)")
     max_advantage: float | None = Field(default=0.2, gt=0, description="advantages are clamped to [-x, x]; none: not at all")
     scale_rewards: Literal["none", "group", "batch"] = Field(

@@ -38,6 +38,7 @@ def grpo_arguments(config: Config, geometry: Geometry, checkpoints: Path, logs: 
         num_generations=geometry.group_size,
         max_steps=t.max_steps,
         learning_rate=t.learning_rate,
+        optim={"adamw": "adamw_torch_fused", "sgd": "sgd"}[t.optimizer],
         lr_scheduler_type="constant",  # periods are the trainer's
         max_grad_norm=t.max_grad_norm,
         epsilon=t.policy_clip,

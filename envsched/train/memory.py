@@ -50,7 +50,7 @@ def memory_of(config: Config, world_size: int, sharded: bool, gpu_gib: float, to
     return Memory(
         weights=FP32 * P / parts,
         gradients=FP32 * P * (2 if world_size > 1 and not sharded else 1) / parts,
-        optimizer=2 * FP32 * P / parts,
+        optimizer=2 * FP32 * P / parts if config.train.optimizer == "adamw" else 0.0,
         working=2 * BF16 * _largest_unit(shape) if sharded else 0.0,
         activations=BF16 * b * tokens * (L * h + _inside_a_layer(shape)),
         engine_weights=engine,

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.learning_pool import kind_of, learning_drafts, learning_pool
+from benchmarks.learning_pool import kind_of, learning_drafts, learning_pool, without_signal
 from scripts.bundled_pool.build import SOURCES
 from tests.pool.test_bundled import POOLS
 
@@ -22,14 +22,20 @@ def test_it_is_the_same_each_time(pool):
 def test_it_has_tasks_of_every_kind_and_none_that_is_held_out(pool):
     kinds = Counter(kind_of(task.key) for task in pool.tasks)
     assert set(kinds) == {"open", "solved", "foreign"}
-    assert set(Counter(task.environment for task in pool.tasks).values()) == {25}, "no environment of a few tasks"
+    assert set(Counter(task.environment for task in pool.tasks).values()) == {30}, "no environment of a few tasks"
     assert not {task.prompt for task in pool.tasks} & {task.prompt for task in POOLS["held_out"].tasks}
 
 
-def test_environments_differ_and_each_has_something_to_learn(pool):
+def test_each_environment_has_something_to_learn(pool):
     num_open = Counter(task.environment for task in pool.tasks if kind_of(task.key) == "open")
-    assert (min(num_open.values()), max(num_open.values())) == (6, 16)
+    assert (min(num_open.values()), max(num_open.values())) == (8, 12)
     assert len(num_open) == len(pool.environments), "open tasks in every environment: the held-out tasks ask for all of them"
+
+
+def test_share_without_signal_is_that_of_all_groups_that_can_be_drawn():
+    assert without_signal([0.5] * 16) == 1
+    assert without_signal([1.0] * 8 + [0.0] * 8) == pytest.approx(2 / 12870)  # 16 over 8
+    assert without_signal([1.0] * 9 + [0.0] * 7) == pytest.approx(9 / 12870)
 
 
 def test_reference_actions_pass_every_check():

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from envsched.pool import Pool
 from envsched.runtime import EnvironmentRuntime
 from envsched.train.run_log import read_metrics, summary_table
 from envsched.types import Status
+from tests.train.conftest import pure_reward
 from tests.train.rotation import Rotation
 
 
@@ -110,6 +112,24 @@ def test_advantages_are_clamped_and_the_loss_follows(build):
         if limit is not None:
             assert advantages.abs().max() == pytest.approx(limit)
     assert losses[None] != losses[0.05]
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_a_step_is_as_long_as_the_gradient_with_sgd_alone(build, optimizer):
+    """Halve all advantages: sgd moves half as far, adamw divides that out again."""
+    moved = {}
+    for share in (1.0, 0.5):
+        trainer = build(
+            name=f"{optimizer}-{share}", settings=["train.max_steps=1", f"train.optimizer={optimizer}"], reward=partial(_shrunk, share)
+        )
+        before = weights(trainer)
+        trainer.train()
+        moved[share] = sum((value - before[name]).norm() ** 2 for name, value in weights(trainer).items()).sqrt()
+    assert (moved[0.5] / moved[1.0]).item() == pytest.approx(0.5 if optimizer == "sgd" else 1, abs=0.02)
+
+
+def _shrunk(share, attempt):
+    return share * pure_reward(attempt)
 
 
 def test_a_batch_of_another_size_is_refused(build, bundled):
