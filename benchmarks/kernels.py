@@ -59,6 +59,9 @@ def _dense(arguments: Namespace, repeats: int) -> Figures:
             name = f"{module.__name__.rpartition('.')[2]} {device}"
             passes = {
                 f"score, {name}": lambda module=module, s=s, p=p: module.score(s, p, 0.5, 0.3, 2.0).sum().item(),
+                f"score, residuals, {name}": lambda module=module, s=s, p=p: (
+                    module.score_residual(s, p, 5.0, 0.5, 0.01, 0.2857).sum().item()
+                ),
                 f"stream, {name}": lambda module=module, s=s, v=v, e=e, j=j, c=c: (module.stream(v, e, j, c, c, s, 0.5), s[0, 3].item()),
             }
             for key, value in medians(passes, repeats)["wall"].items():

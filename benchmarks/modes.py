@@ -1,9 +1,10 @@
 """How well each graph mode ranks tasks that were never seen, where environment, topology or both decide the variance.
 
 Three regimes at 1%, 5% and 20% of tasks observed over 40 steps, with topologies that all differ and with canonical ones that many
-tasks share; and a long run of 200 steps in which most evidence is dead: 12 half-lives old on average.
+tasks share; and a long run of 200 steps in which most evidence is dead: 12 half-lives old on average. Each under both priors.
 """
 
+import itertools
 from argparse import Namespace
 
 import numpy as np
@@ -25,25 +26,31 @@ from envsched.types import Environment, RolloutRecord, Status, Task
 REGIMES = {"environment": (1.0, 0.0), "topology": (0.0, 1.0), "mixed": (0.7, 0.7)}
 RUNS = ((0.01, 40), (0.05, 40), (0.2, 40), (0.2, 200))  # share of tasks observed, steps
 MODES = {name: (name, False) for name in BUILDERS} | {"static+prior": ("static", True), "kernel+prior": ("kernel", True)}
+PRIORS = ("pooled", "residual")
 
 
 def measure(arguments: Namespace) -> Figures:
     figures: Figures = {}
     print("  Spearman with the truth, tasks never seen")
     print(
-        f"  {'topologies':10} {'regime':12} {'observed':>8} {'steps':>5} {'exact':>8}"
+        f"  {'topologies':10} {'regime':12} {'observed':>8} {'steps':>5} {'prior':>8} {'exact':>8}"
         + "".join(f" {name:>12}" for name in MODES)
-        + " live - exact, 95%"
+        + " live - exact, 95%   live - exact with residuals"
     )
     for kind in ("different", "canonical"):
         for regime in REGIMES:
             for share, steps in RUNS:
                 rows = [_spearman(kind == "canonical", regime, share, steps, seed, arguments) for seed in range(arguments.seeds)]
-                mean = {mode: float(np.mean([row[mode] for row in rows])) for mode in rows[0]}
-                low, high = _interval([row["live"] - row["exact"] for row in rows])
-                figures[f"{kind}/{regime}/{share:g}/{steps}"] = mean | {"live_minus_exact": [low, high]}
-                shown = f" {mean['exact']:8.3f}" + "".join(f" {mean[mode]:12.3f}" for mode in MODES) + f" {low:+.3f} to {high:+.3f}"
-                print(f"  {kind:10} {regime:12} {share:8.0%} {steps:5}{shown}", flush=True)
+                for prior in PRIORS:
+                    mean = {mode: float(np.mean([row[prior][mode] for row in rows])) for mode in ("exact", *MODES)}
+                    behind = {
+                        name: _interval([row[prior]["live"] - row[of]["exact"] for row in rows])
+                        for name, of in (("live_minus_exact", prior), ("live_minus_exact_with_residuals", "residual"))
+                    }
+                    figures[f"{kind}/{regime}/{share:g}/{steps}/{prior}"] = mean | behind
+                    shown = "".join(f" {mean[mode]:12.3f}" for mode in MODES)
+                    shown += "".join(f" {low:+.3f} to {high:+.3f}" for low, high in behind.values())
+                    print(f"  {kind:10} {regime:12} {share:8.0%} {steps:5} {prior:>8} {mean['exact']:8.3f}{shown}", flush=True)
     return figures
 
 
@@ -55,7 +62,8 @@ def _interval(differences: list[float]) -> tuple[float, float]:
     return float(np.mean(differences)) - half, float(np.mean(differences)) + half
 
 
-def _spearman(canonical: bool, regime: str, share: float, steps: int, seed: int, arguments: Namespace) -> dict[str, float]:
+def _spearman(canonical: bool, regime: str, share: float, steps: int, seed: int, arguments: Namespace) -> dict[str, dict[str, float]]:
+    """By prior and mode."""
     generator = np.random.default_rng(seed)
     offsets = offsets_of(arguments.tasks, arguments.environments, generator)
     environment_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -65,9 +73,9 @@ def _spearman(canonical: bool, regime: str, share: float, steps: int, seed: int,
         [Task(key=f"t{i:08d}", environment=f"e{e:06d}") for i, e in enumerate(environment_of)],
     )
     history, larges = History(pool, SchedulerConfig()), {}
-    for name, (mode, prior) in MODES.items():
-        config = SchedulerConfig(graph_mode=mode, class_prior=prior)
-        larges[name] = LargePool(features, offsets, BUILDERS[mode](features, offsets, config), config)
+    for prior, (name, (mode, by_class)) in itertools.product(PRIORS, MODES.items()):
+        config = SchedulerConfig(graph_mode=mode, class_prior=by_class, prior=prior)
+        larges[prior, name] = LargePool(features, offsets, BUILDERS[mode](features, offsets, config), config)
     seen = generator.choice(arguments.tasks, max(steps, round(share * arguments.tasks)), replace=False)
     for step, rows in enumerate(np.array_split(seen, steps)):
         rows = np.sort(rows)
@@ -77,13 +85,18 @@ def _spearman(canonical: bool, regime: str, share: float, steps: int, seed: int,
         )
         for large in larges.values():
             large.take(step, rows, np.full(len(rows), step), *group_moments(rewards, large.config.ddof))
-    config = SchedulerConfig(prior="pooled").settled()
-    graph = ObservedGraph(features, environment_of, config.num_within, config.num_cross)
-    forecast = Forecast(build_predictor(config, environment_of, len(offsets) - 1), history, graph, config)
-    predicted = {"exact": forecast.at(steps)[0].variance} | {name: large.predict(steps) for name, large in larges.items()}
+    predicted = {names: large.predict(steps) for names, large in larges.items()}
+    for prior in PRIORS:
+        config = SchedulerConfig(prior=prior).settled()
+        graph = ObservedGraph(features, environment_of, config.num_within, config.num_cross)
+        forecast = Forecast(build_predictor(config, environment_of, len(offsets) - 1), history, graph, config)
+        predicted[prior, "exact"] = forecast.at(steps)[0].variance
     unseen = np.setdiff1d(np.arange(arguments.tasks), seen)
     variance = truth * (1 - truth)
-    return {mode: float(scipy.stats.spearmanr(u[unseen], variance[unseen]).statistic) for mode, u in predicted.items()}
+    found: dict[str, dict[str, float]] = {prior: {} for prior in PRIORS}
+    for (prior, mode), u in predicted.items():
+        found[prior][mode] = float(scipy.stats.spearmanr(u[unseen], variance[unseen]).statistic)
+    return found
 
 
 def _world(

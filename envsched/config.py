@@ -34,6 +34,7 @@ class Section(BaseModel):
 # Settings that are left open until the prior is known.
 _POOLED = {"graph_shrinkage": 2.0, "own_shrinkage": 2.0, "num_cross": 12, "coverage_explore": 0.25, "similarity_penalty": 0.08}
 _WITH_RESIDUALS = {"graph_shrinkage": 0.5, "own_shrinkage": 4.0, "num_cross": 32, "coverage_explore": 0.11, "similarity_penalty": 0.06}
+_WITH_RESIDUALS_IN_SUMS = _WITH_RESIDUALS | {"num_cross": 16}
 
 
 class SchedulerConfig(Section):
@@ -65,7 +66,7 @@ class SchedulerConfig(Section):
     prior: Literal["auto", "pooled", "residual"] = Field(
         default="auto",
         description="pooled: neighbours tell their variances, with half_life; residual: every task ever seen tells what it shows beyond "
-        "its environment (estimator envsched, graph_mode exact or incremental_exact); auto: residual where it can be, else pooled",
+        "its environment (estimator envsched); auto: residual in graph_mode exact and incremental_exact, pooled where sums are kept",
     )
     residual_shrinkage: float = Field(default=5, gt=0, description="pseudo-evidence that neighbours show nothing more (prior residual)")
     optimism: float = Field(default=0.5, ge=0, description="share of the graph prior added to it (prior residual)")
@@ -74,7 +75,11 @@ class SchedulerConfig(Section):
     )
     num_within: int = Field(default=6, ge=0, le=MAX_NEIGHBOURS, description="observed neighbours in the same environment")
     num_cross: int | None = Field(
-        default=None, ge=0, le=MAX_NEIGHBOURS, description="neighbours in other environments; none: 32 with prior residual, else 12"
+        default=None,
+        ge=0,
+        le=MAX_NEIGHBOURS,
+        description="neighbours in other environments; none: with prior residual 32, or 16 in graph modes that keep "
+        "sums (live, static, class), else 12",
     )
     graph_mode: Literal["auto", "exact", "incremental_exact", "live", "static", "kernel", "class"] = Field(
         default="auto",
@@ -154,12 +159,13 @@ class SchedulerConfig(Section):
             raise ValueError("calibration_full must exceed calibration_start")
         return self
 
-    def settled(self, lists: bool = True) -> "SchedulerConfig":
-        """With what was left open: the prior, and settings that depend on it (docs/court.md has the table behind them). Without
-        ``lists`` of observed tasks ``auto`` is no prior residual; the paper's rule never has one.
+    def settled(self, sums: bool = False) -> "SchedulerConfig":
+        """With what was left open: the prior, and settings that depend on it (docs/court.md has the table behind them). ``sums``: for
+        a graph mode that keeps sums; there ``auto`` is no prior residual, and with one lists are shorter. The paper's rule never has one.
         """
-        residual = self.estimator == "envsched" and (self.prior == "residual" or (self.prior == "auto" and lists))
-        depending = {name: value for name, value in (_WITH_RESIDUALS if residual else _POOLED).items() if getattr(self, name) is None}
+        residual = self.estimator == "envsched" and (self.prior == "residual" or (self.prior == "auto" and not sums))
+        values = (_WITH_RESIDUALS_IN_SUMS if sums else _WITH_RESIDUALS) if residual else _POOLED
+        depending = {name: value for name, value in values.items() if getattr(self, name) is None}
         return self.model_copy(update={"prior": "residual" if residual else "pooled"} | depending)
 
     def is_evidence(self, status: Status) -> bool:

@@ -153,7 +153,7 @@ def offer_within(vectors: np.ndarray, source: np.ndarray, start: np.ndarray, sto
 
 def stream(
     features: Quantised, codes: np.ndarray, scale: np.ndarray, mass: np.ndarray, value: np.ndarray, start: np.ndarray, stop: np.ndarray,
-    floor: float, sums: np.ndarray, peak: np.ndarray, threads: int,
+    floor: float, sums: np.ndarray, peak: np.ndarray, threads: int, shrinkage: float = 0.0,
 ) -> None:  # fmt: skip
     """Add k(s) * value and k(s) * mass of every source [S] to the cross sums of all tasks outside its start .. stop.
 
@@ -161,7 +161,7 @@ def stream(
         codes, scale: of the sources, as ``Quantised.codes_of`` gives them.
         floor: the similarity from which k rises, to 1 at similarity 1; see csrc/stream.cpp.
         sums: float32 [N, 4]; the last two columns are added to.
-        peak: float32 [N / 16], as for ``scatter``.
+        peak, shrinkage: float32 [N / 16] and number, as for ``scatter``.
     """
     num_tasks, num_features = features.vectors.shape
     codes, scale, start, stop = (
@@ -173,7 +173,7 @@ def stream(
     mass, value = contiguous(mass, np.float64), contiguous(value, np.float64)
     library().envsched_stream(
         address(features.codes), address(features.scale), num_tasks, num_features, address(codes), address(scale), address(mass),
-        address(value), address(start), address(stop), len(codes), floor, address(sums), address(peak), threads,
+        address(value), address(start), address(stop), len(codes), floor, address(sums), address(peak), shrinkage, threads,
     )  # fmt: skip
 
 
@@ -188,11 +188,12 @@ def reverse(row: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def scatter(
     sums: np.ndarray, peak: np.ndarray, reversed_lists: tuple[np.ndarray, np.ndarray, np.ndarray], relation: int,
-    source: np.ndarray, mass: np.ndarray, value: np.ndarray,
+    source: np.ndarray, mass: np.ndarray, value: np.ndarray, shrinkage: float = 0.0,
 ) -> int:  # fmt: skip
     """Add weight * (value, mass) of every source [S] to sums float32 [N, 4] of its targets; the number of edges.
 
-    ``peak`` float32 [N / 16] stays an upper bound of the values of each block of 16 rows.
+    ``peak`` float32 [N / 16] stays an upper bound over each block of 16 rows: of both relations' values together, or of both
+    residuals where they are shrunk by ``shrinkage``.
     """
     pointer, target, weight = reversed_lists
     source, mass, value = contiguous(source, np.int64), contiguous(mass, np.float64), contiguous(value, np.float64)
@@ -207,6 +208,7 @@ def scatter(
         address(mass),
         address(value),
         len(source),
+        shrinkage,
     )
 
 
@@ -253,18 +255,18 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "cross": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
         "offer": (None, [p, p, p, p, i, i, p, p, p, i, i, p, p, t]),
         "offer_within": (None, [p, i, p, p, p, i, i, p, p]),
-        "stream": (None, [p, p, i, i, p, p, p, p, p, p, i, d, p, p, t]),
-        "live_cross": (None, [p, p, i, i, p, p, p, p, p, i, d, p, p, p, p, i, p, p, t]),
-        "live_within": (None, [p, i, p, p, p, p, p, i, p, p, p, p, i, p, p]),
-        "classes": (i, [p, p, p, p, p, p, p, p, p, i, p, p, p, i]),
+        "stream": (None, [p, p, i, i, p, p, p, p, p, p, i, d, p, p, d, t]),
+        "live_cross": (None, [p, p, i, i, p, p, p, p, p, i, d, p, p, p, p, i, p, p, d, t]),
+        "live_within": (None, [p, i, p, p, p, p, p, i, p, p, p, p, i, p, p, d]),
+        "live_settle": (None, [i, i, p, p, p, p, i, p, p, d, t]),
+        "classes": (i, [p, p, p, p, p, p, p, p, p, i, p, p, p, i, d]),
         "reverse": (None, [p, p, i, i, p, p, p]),
         "gather": (None, [p, p, p, i, i, p, t]),
-        "scatter": (i, [p, p, p, p, p, i, p, p, p, i]),
+        "scatter": (i, [p, p, p, p, p, i, p, p, p, i, d]),
         "isotonic": (i, [p, p, p, i, d, p, p]),
         "forecast": (None, [p, t]),
         "cross_weight": (d, [p]),
-        "age": (i, [p, i, p]),
-        "settle": (None, [p, p]),
+        "age": (i, [p, p, i, p]),
         "observe": (i, [p, p, i, p, p, p, p, p, i]),
         "evaluate": (None, [p, p, p, i, p]),
         "predict": (None, [p, p, t]),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernels.forecast import RULES
 from kernels.native import address, contiguous, library
 
 GENERAL, ROW_TWICE = 1, -2  # outcomes: Python must compose this batch; two ranks gave a visit of one task
@@ -55,7 +56,8 @@ class State(ctypes.Structure):
         + _fields(c_int64, "step")
         + _fields(c_double, "base inverse_scale threshold half_life short_half_life own_half_life visit_half_life")
         + _fields(c_double, "graph_shrinkage own_shrinkage decline_weight mastery_weight prior_variance max_variance cross_weight")
-        + _fields(c_int64, "paper by_last_visit threads")
+        + _fields(c_double, "residual_shrinkage optimism optimism_spread lift told_within")
+        + _fields(c_int64, "rule by_last_visit threads")
         + _fields(c_double, "pool_mass pool_value")
         + _fields(c_void_p, "exchange predicted")
     )
@@ -70,7 +72,7 @@ class Pairs(ctypes.Structure):
         + _fields(c_int64, "first_step num_cross")
         + [("base", c_double), ("cross", c_double * 3)]
         + _fields(c_double, "half_life start full full_cross tolerance max_variance")
-        + _fields(c_int64, "calibrates min_distinct paper")
+        + _fields(c_int64, "calibrates min_distinct weighs_cross")
         + _fields(c_void_p, "knots values")
         + [("num_knots", c_int64), ("blend", c_double)]
     )
@@ -108,19 +110,15 @@ class Gifts(ctypes.Structure):
     _fields_ = _fields(c_int64, "count") + _fields(c_void_p, "source slot start stop mass value more_mass more_value")
 
 
-def age(state: State, step: int) -> tuple[int, np.ndarray, np.ndarray]:
-    """Bring own evidence to ``step``: the exponent by which the scale of the sums shrank, and the gifts of S changed tasks:
-    int64 [4, S] (source row, slot, start and stop of its environment's rows), float64 [4, S] (mass, value, and what they
-    exceed the task's last gift by)."""
-    places, amounts = np.empty((4, state.num_changed), np.int64), np.empty((4, state.num_changed))
+def age(state: State, pairs: Pairs, step: int) -> tuple[int, np.ndarray, np.ndarray]:
+    """Bring all but the sums to ``step``: the exponent by which the scale of the sums shrank, and the gifts of S tasks: int64
+    [4, S] (source row, slot, start and stop of its environment's rows), float64 [4, S] (mass, value, and what they exceed the
+    task's last gift by)."""
+    room = state.num_slots if state.rule == RULES["residual"] else state.num_changed
+    places, amounts = np.empty((4, room), np.int64), np.empty((4, room))
     gifts = Gifts(0, *(address(row) for row in places), *(address(row) for row in amounts))
-    shift = library().envsched_age(byref(state), step, byref(gifts))
-    return shift, places, amounts
-
-
-def settle(state: State, pairs: Pairs) -> None:
-    """Write scale, environments and pool of the step, once its gifts are carried."""
-    library().envsched_settle(byref(state), byref(pairs))
+    shift = library().envsched_age(byref(state), byref(pairs), step, byref(gifts))
+    return shift, places[:, : gifts.count], amounts[:, : gifts.count]
 
 
 def observe(

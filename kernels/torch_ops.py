@@ -20,6 +20,14 @@ def score(sums: torch.Tensor, environment: torch.Tensor, scale: float, cross_wei
     return value / (shrinkage + scale * (sums[:, 1] + cross_weight * sums[:, 3]))
 
 
+def score_residual(
+    sums: torch.Tensor, environment: torch.Tensor, residual_shrinkage: float, optimism: float, lift: float, max_variance: float
+) -> torch.Tensor:
+    """u float32 [N] of tasks without own evidence under the residual prior (csrc/state.h), from sums [N, 4] and environments [N]."""
+    beyond = sums[:, 0] / (sums[:, 1] + residual_shrinkage) + sums[:, 2] / (sums[:, 3] + residual_shrinkage)
+    return ((1 + optimism) * (environment + beyond).clamp(min=0) + lift).clamp(max=max_variance)
+
+
 def stream(
     vectors: torch.Tensor, environment: torch.Tensor, source: torch.Tensor, mass: torch.Tensor, value: torch.Tensor, sums: torch.Tensor,
     floor: float,

@@ -44,6 +44,20 @@ def score_kernel(sums, environment, u, num_tasks, scale, cross_weight, shrinkage
 
 
 @triton.jit
+def score_residual_kernel(sums, environment, u, num_tasks, residual_shrinkage, optimism, lift, max_variance, BLOCK: tl.constexpr):
+    """u[i] = min(v_max, (1 + beta) max(0, env_i + R_w + R_c) + lift), R = W / (m + lambda_r): a task without own evidence."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    valid = i < num_tasks
+    w_within = tl.load(sums + 4 * i, mask=valid, other=0.0)
+    m_within = tl.load(sums + 4 * i + 1, mask=valid, other=0.0)
+    w_cross = tl.load(sums + 4 * i + 2, mask=valid, other=0.0)
+    m_cross = tl.load(sums + 4 * i + 3, mask=valid, other=0.0)
+    heard = tl.load(environment + i, mask=valid, other=0.0)
+    heard += w_within / (m_within + residual_shrinkage) + w_cross / (m_cross + residual_shrinkage)
+    tl.store(u + i, tl.minimum(max_variance, (1 + optimism) * tl.maximum(0.0, heard) + lift), mask=valid)
+
+
+@triton.jit
 def stream_kernel(
     vectors, environment, source, mass, value, sums, num_tasks, num_sources, num_features, floor,
     BLOCK: tl.constexpr, SOURCES: tl.constexpr, CHUNK: tl.constexpr,
@@ -88,6 +102,16 @@ def score(sums: torch.Tensor, environment: torch.Tensor, scale: float, cross_wei
     """u float32 [N] from sums float32 [N, 4] and the mean of each task's environment float32 [N]."""
     u = torch.empty(len(sums), dtype=torch.float32, device=sums.device)
     score_kernel[(triton.cdiv(len(sums), BLOCK),)](sums, environment, u, len(sums), scale, cross_weight, shrinkage, BLOCK=BLOCK)
+    return u
+
+
+def score_residual(
+    sums: torch.Tensor, environment: torch.Tensor, residual_shrinkage: float, optimism: float, lift: float, max_variance: float
+) -> torch.Tensor:
+    """u float32 [N] under the residual prior, from sums float32 [N, 4] and the mean of each task's environment float32 [N]."""
+    u = torch.empty(len(sums), dtype=torch.float32, device=sums.device)
+    numbers = residual_shrinkage, optimism, lift, max_variance
+    score_residual_kernel[(triton.cdiv(len(sums), BLOCK),)](sums, environment, u, len(sums), *numbers, BLOCK=BLOCK)
     return u
 
 

@@ -13,7 +13,7 @@ def resolve_mode(wanted: str, num_tasks: int, num_slots: int = 0) -> Mode:
     """The mode that ``auto`` means for a pool of this size; any other is taken as it is.
 
     ``exact`` and ``incremental_exact`` give the same lists and batches. All others approximate METHOD section 4, and say so in the
-    graph's header and in manifests. In the study of BENCHMARKS.md ``live`` was never worse than ``exact`` by more than 0.02 and
+    graph's header and in manifests. In the study of BENCHMARKS.md ``live`` was not worse than ``exact`` of its prior by more than 0.02 and
     better where evidence had decayed, so that it is what large pools get; ``kernel`` was better still where topology decides and
     worse where environment and topology both do; ``class`` pays where topologies repeat; ``static`` was worst while few tasks
     carry evidence. Lists of more than 16 neighbours can't be live: then it is ``kernel``. Without int8 products ``auto`` stays

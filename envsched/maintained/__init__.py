@@ -2,7 +2,6 @@
 
 from envsched.maintained.carriers import Carrier, Carriers, Stream
 from envsched.maintained.composer import Composer
-from envsched.maintained.evidence import refuse_residuals
 from envsched.maintained.follower import Follower
 from envsched.maintained.led import Leader, follow
 from envsched.maintained.lists import StaticGraph, StaticLists, build_lists, build_stream
@@ -30,7 +29,6 @@ __all__ = [
     "build_stream",
     "follow",
     "limits_of",
-    "refuse_residuals",
     "refuse_unshared",
     "shard_pool",
 ]

@@ -6,7 +6,7 @@ Letters: N tasks, D features, K slots, E edges, S sources whose evidence changed
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,14 +31,31 @@ class Gifts:
     more_mass: np.ndarray  # what mass and value exceed the last gift of the same task by, float64 [S]
     more_value: np.ndarray
 
+    def only(self, wanted: np.ndarray) -> "Gifts":
+        """Those of ``wanted``, bool [S]."""
+        return Gifts(*(getattr(self, field.name)[wanted] for field in fields(self)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """What the neighbours of N tasks say."""
+
+    values: np.ndarray  # W_w, m_w, W_c, m_c, float32 [N, 4]
+    peak: np.ndarray  # upper bound over each block of 16 tasks: of W_w + W_c, or of both residuals; float32 [N / 16]
+    shrinkage: float  # of residuals; 0: the sums hold none
+
 
 class Carrier(Protocol):
-    """Carries gifts to the sums of one relation, float32 [N, 4] (W_w, m_w, W_c, m_c); ``peak`` float32 [N / 16] stays an upper
-    bound of W_w + W_c over each block of 16 tasks."""
+    """Carries gifts to the sums of one relation; their peak keeps up."""
 
     @property
     def by_last_visit(self) -> bool:
         """A source counts the decayed weight of its last visit (METHOD section 12 allows it): it gives only when visited."""
+        ...
+
+    @property
+    def tells_anew(self) -> bool:
+        """What a source tells can change without a pass over the pool's codes: residuals are told whenever they have moved."""
         ...
 
     @property
@@ -53,7 +70,7 @@ class Carrier(Protocol):
         """The same carrier before any gift."""
         ...
 
-    def carry(self, gifts: Gifts, sums: np.ndarray, peak: np.ndarray) -> int:
+    def carry(self, gifts: Gifts, sums: Sums) -> int:
         """Change the sums; the number of edges followed."""
         ...
 
@@ -74,12 +91,15 @@ class ListCarrier:
     digest: str
     about: Mapping[str, Any]
     by_last_visit: bool = False
+    tells_anew: bool = True
 
     def fresh(self) -> "ListCarrier":
         return self
 
-    def carry(self, gifts: Gifts, sums: np.ndarray, peak: np.ndarray) -> int:
-        return native.scatter(sums, peak, self.reversed, self.relation, gifts.source, gifts.more_mass, gifts.more_value)
+    def carry(self, gifts: Gifts, sums: Sums) -> int:
+        return native.scatter(
+            sums.values, sums.peak, self.reversed, self.relation, gifts.source, gifts.more_mass, gifts.more_value, sums.shrinkage
+        )
 
     def rescale(self, exponent: int) -> None:
         """Nothing is kept."""
@@ -94,6 +114,7 @@ class Stream:
     floor: float
     digest: str
     by_last_visit: bool = True
+    tells_anew: bool = False
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -102,12 +123,13 @@ class Stream:
     def fresh(self) -> "Stream":
         return self
 
-    def carry(self, gifts: Gifts, sums: np.ndarray, peak: np.ndarray) -> int:
+    def carry(self, gifts: Gifts, sums: Sums) -> int:
         codes, scale = self.codes.codes_of(gifts.source)
         native.stream(
-            self.codes, codes, scale, gifts.more_mass, gifts.more_value, gifts.start, gifts.stop, self.floor, sums, peak, ops.num_threads()
-        )
-        return len(gifts.source) * len(sums)
+            self.codes, codes, scale, gifts.more_mass, gifts.more_value, gifts.start, gifts.stop, self.floor, sums.values, sums.peak,
+            ops.num_threads(), sums.shrinkage,
+        )  # fmt: skip
+        return len(gifts.source) * len(sums.values)
 
     def rescale(self, exponent: int) -> None:
         """Nothing is kept."""
@@ -125,6 +147,10 @@ class Both:
         return self.first.by_last_visit or self.second.by_last_visit
 
     @property
+    def tells_anew(self) -> bool:
+        return self.first.tells_anew and self.second.tells_anew
+
+    @property
     def digest(self) -> str:
         return digest("envsched both 1", self.first.digest, self.second.digest)
 
@@ -135,8 +161,8 @@ class Both:
     def fresh(self) -> "Both":
         return Both(self.first.fresh(), self.second.fresh())
 
-    def carry(self, gifts: Gifts, sums: np.ndarray, peak: np.ndarray) -> int:
-        return self.first.carry(gifts, sums, peak) + self.second.carry(gifts, sums, peak)
+    def carry(self, gifts: Gifts, sums: Sums) -> int:
+        return self.first.carry(gifts, sums) + self.second.carry(gifts, sums)
 
     def rescale(self, exponent: int) -> None:
         self.first.rescale(exponent)

@@ -14,7 +14,7 @@ from envsched.features import Features
 from envsched.files import digest
 from envsched.graph.classes import Classes, topology_classes
 from envsched.graph.similarity import pair_products
-from envsched.maintained.carriers import Gifts
+from envsched.maintained.carriers import Gifts, Sums
 from envsched.maintained.cross_build import Limits, build_cross
 from kernels import live
 
@@ -31,14 +31,15 @@ class ClassCarrier:
     digest: str
     about: Mapping[str, Any]
     by_last_visit: bool = False
+    tells_anew: bool = True
 
     def fresh(self) -> "ClassCarrier":
         return self
 
-    def carry(self, gifts: Gifts, sums: np.ndarray, peak: np.ndarray) -> int:
+    def carry(self, gifts: Gifts, sums: Sums) -> int:
         return live.scatter_classes(
-            sums, peak, self.listeners, self.classes.pointer, self.classes.member, self.environment_of, self.classes.class_of,
-            self.num_environments, gifts.source, gifts.more_mass, gifts.more_value,
+            sums.values, sums.peak, self.listeners, self.classes.pointer, self.classes.member, self.environment_of, self.classes.class_of,
+            self.num_environments, gifts.source, gifts.more_mass, gifts.more_value, sums.shrinkage,
         )  # fmt: skip
 
     def rescale(self, exponent: int) -> None:

@@ -7,6 +7,11 @@ groups exceed 1 it is scattered again each step, and there are at most as many s
 reaches far more tasks than a list that would cost too much: there a source counts the decayed weight of its last visit, which
 METHOD section 12 allows.
 
+With ``prior: residual`` nothing that is told fades, and the scale stays 1. A source counts 1 once it has own evidence, and tells
+r_j = v_j - env(-j) of ``envsched.predict.priors.ResidualPrior`` as it was when it last told it. That moves whenever others of the
+environment, or of the pool, are visited: it is told anew once it has moved by more than v_max / 128, or, where a gift costs a pass
+over the pool, at the task's own visits alone.
+
 Letters: N tasks, M environments, S visited tasks, h half-life, p policy version, t step now, c what a source counts.
 """
 
@@ -15,14 +20,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from envsched.config import SchedulerConfig
-from envsched.errors import ConfigError
 from envsched.history.statistics import MAX_HALF_LIVES, decay
-from envsched.maintained.carriers import Carriers, Gifts
+from envsched.maintained.carriers import Carriers, Gifts, Sums
 from envsched.maintained.pairs import Pairs
 from envsched.predict.predictor import largest_variance, memory_of
 from kernels import native, state
+from kernels.forecast import RULES
 
 _FIRST_ROOM = 256  # rows of the columns before they grow
+TOLD_WITHIN = 1 / 128  # of v_max: a residual that has moved by more is told anew
 
 
 class Evidence:
@@ -31,18 +37,13 @@ class Evidence:
     Args:
         carriers: of each relation.
         offsets: rows of each environment, int64 [M + 1].
-        config: estimator, half-lives, shrinkages, relations.
+        config: settled; estimator, half-lives, shrinkages, relations.
         environments: first and last (exclusive) of those that this process keeps; none: all.
-
-    Raises:
-        ConfigError: ``prior`` is residual.
     """
 
     def __init__(
         self, carriers: Carriers, offsets: np.ndarray, config: SchedulerConfig, environments: tuple[int, int] | None = None
     ) -> None:
-        config = config.settled(lists=False)
-        refuse_residuals(config)
         num_environments = len(offsets) - 1
         first, last = environments or (0, num_environments)
         num_tasks = int(offsets[last] - offsets[first])
@@ -86,14 +87,13 @@ class Evidence:
     def advance(self, step: int, pairs: Pairs) -> int:
         """Bring sums, environments and pool to ``step``; the number of edges scattered."""
         assert step >= self.state.step, "steps only advance"
-        shift, places, amounts = state.age(self.state, step)
+        shift, places, amounts = state.age(self.state, pairs.native, step)
         if shift:
             for carrier in self.carriers:
                 carrier.rescale(shift)
         gifts = Gifts(*places, *amounts)
-        edges = sum(carrier.carry(gifts, self.sums, self.peak) for carrier in self.carriers) if len(gifts.source) else 0
-        state.settle(self.state, pairs.native)
-        return edges
+        sums = Sums(self.sums, self.peak, self.state.residual_shrinkage if self.state.rule == RULES["residual"] else 0.0)
+        return sum(carrier.carry(gifts, sums) for carrier in self.carriers) if len(gifts.source) else 0
 
     def reserve(self, more: int) -> None:
         """Make room for ``more`` visits."""
@@ -154,9 +154,14 @@ class Evidence:
             decline_weight=c.decline_weight,
             prior_variance=c.reward_range**2 / 12 if c.prior_variance is None else c.prior_variance,
             max_variance=largest_variance(c),
-            paper=c.estimator == "paper",
-            by_last_visit=any(carrier.by_last_visit for carrier in self.carriers),
+            residual_shrinkage=c.residual_shrinkage,
+            optimism=c.optimism,
+            optimism_spread=c.optimism_spread,
+            told_within=TOLD_WITHIN * largest_variance(c),
+            rule=RULES["paper" if c.estimator == "paper" else c.prior],
         )
+        fades = self.state.rule != RULES["residual"]
+        self.state.by_last_visit = any(each.by_last_visit if fades else not each.tells_anew for each in self.carriers)
         for name in ("offsets", "sums", "peak", "slot_of", "decay", "short_decay", "own_decay", "seat_of"):
             setattr(self.state, name, native.address(getattr(self, name)))
         for name, column in zip(("mass", "value", "exposure"), self.by_environment, strict=True):
@@ -168,19 +173,6 @@ class Evidence:
         """Tell the state where the columns lie; they move when they grow."""
         for name, column in {**self.slots, **self.visits, "changed": self.changed}.items():
             setattr(self.state, name, native.address(column))
-
-
-def refuse_residuals(config: SchedulerConfig) -> None:
-    """Sums are kept of what tasks show, not of what they show beyond their environments.
-
-    Raises:
-        ConfigError: ``prior`` is residual.
-    """
-    if config.prior == "residual":
-        raise ConfigError(
-            "prior residual needs lists of observed tasks: set graph_mode to incremental_exact or exact, or prior to pooled "
-            f"(graph_mode is {config.graph_mode!r})"
-        )
 
 
 def _grown(column: np.ndarray, room: int) -> np.ndarray:

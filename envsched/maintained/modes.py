@@ -29,7 +29,7 @@ def limits_of(config: SchedulerConfig) -> Limits:
 
 def static_carriers(features: Features, offsets: np.ndarray, config: SchedulerConfig, lists: StaticLists | None = None) -> Carriers:
     """Along ``lists``, which are built here where they are absent."""
-    config = config.settled(lists=False)
+    config = config.settled(sums=True)
     lists = lists or build_lists(features, offsets, config.num_within, config.num_cross, limits_of(config))
     carriers = lists.carriers()
     return {**carriers, "cross": _with_prior(carriers["cross"], features, offsets, config)}
@@ -42,14 +42,14 @@ def _kernel(features: Features, offsets: np.ndarray, config: SchedulerConfig) ->
 
 
 def _class(features: Features, offsets: np.ndarray, config: SchedulerConfig) -> Carriers:
-    config = config.settled(lists=False)
+    config = config.settled(sums=True)
     lists = build_lists(features, offsets, config.num_within, 0)
     return {"within": lists.carrier("within"), "cross": build_class_carrier(features, offsets, config.num_cross, limits_of(config))}
 
 
 def _live(features: Features, offsets: np.ndarray, config: SchedulerConfig) -> Carriers:
     ops.require_native("graph_mode live")
-    config = config.settled(lists=False)
+    config = config.settled(sums=True)
     for name, slots in (("num_within", config.num_within), ("num_cross", config.num_cross)):
         if slots > MAX_LIVE:
             raise ConfigError(f"graph_mode live keeps lists of at most {MAX_LIVE} neighbours; {name} is {slots}")

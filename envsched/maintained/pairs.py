@@ -26,7 +26,7 @@ class Pairs:
             max_variance=max_variance,
             calibrates=config.calibrate,
             min_distinct=MIN_DISTINCT,
-            paper=config.estimator == "paper",
+            weighs_cross=config.estimator != "paper" and config.prior == "pooled",
         )
         self._columns = np.empty((3, 0))
 
@@ -40,7 +40,7 @@ class Pairs:
             self.native.u, self.native.v, self.native.w = map(native.address, grown)
 
     def cross_weight(self) -> float:
-        """k_c; 1 for the paper, which believes the cross relation as far as its mass goes."""
+        """k_c; 1 where the prior does not weigh the cross relation."""
         return state.cross_weight(self.native)
 
     def calibration(self) -> Calibration:

@@ -81,7 +81,7 @@ class LargePool:
         seed: int = 0,
         shard: Shard | None = None,
     ) -> None:
-        config = config.settled(lists=False)
+        config = config.settled(sums=True)
         self.features = features
         self.config = config
         self.seed = seed

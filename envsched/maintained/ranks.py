@@ -24,7 +24,7 @@ from envsched.errors import ConfigError, RankError, StateError
 from envsched.features import Features
 from envsched.files import canonical_json, digest
 from envsched.graph.classes import topology_classes
-from envsched.maintained.carriers import RELATIONS, Carriers, Gifts
+from envsched.maintained.carriers import RELATIONS, Carriers, Gifts, Sums
 from envsched.maintained.lists import EXACT, lists_digest, stream_floor
 from envsched.maintained.pool import LargePool
 from kernels import native, state
@@ -134,6 +134,7 @@ class ShardLists:
     digest: str
     about: Mapping[str, Any]
     by_last_visit: bool = False
+    tells_anew: bool = True
 
     @classmethod
     def of(cls, relation: str, row: np.ndarray, weight: np.ndarray, name: str, about: Mapping[str, Any]) -> "ShardLists":
@@ -149,12 +150,13 @@ class ShardLists:
     def fresh(self) -> "ShardLists":
         return self
 
-    def carry(self, gifts: Gifts, sums: np.ndarray, peak: np.ndarray) -> int:
+    def carry(self, gifts: Gifts, sums: Sums) -> int:
         if not len(self.sources):
             return 0
         place = np.minimum(np.searchsorted(self.sources, gifts.source), len(self.sources) - 1)
         heard = self.sources[place] == gifts.source
-        return native.scatter(sums, peak, self.reversed, self.relation, place[heard], gifts.more_mass[heard], gifts.more_value[heard])
+        mass, value = gifts.more_mass[heard], gifts.more_value[heard]
+        return native.scatter(sums.values, sums.peak, self.reversed, self.relation, place[heard], mass, value, sums.shrinkage)
 
     def rescale(self, exponent: int) -> None:
         """Nothing is kept."""
@@ -169,6 +171,7 @@ class ShardStream:
     ranks: Ranks
     digest: str
     by_last_visit: bool = True
+    tells_anew: bool = False
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -177,7 +180,7 @@ class ShardStream:
     def fresh(self) -> "ShardStream":
         return self
 
-    def carry(self, gifts: Gifts, sums: np.ndarray, peak: np.ndarray) -> int:
+    def carry(self, gifts: Gifts, sums: Sums) -> int:
         first, last = self.ranks.rows
         mine = gifts.source[(gifts.source >= first) & (gifts.source < last)]
         codes, scale = self.codes.codes_of(mine - first)
@@ -185,10 +188,10 @@ class ShardStream:
         order = np.argsort(source)
         at = order[np.searchsorted(source, gifts.source, sorter=order)]
         native.stream(
-            self.codes, codes[at], scale[at], gifts.more_mass, gifts.more_value, gifts.start - first, gifts.stop - first, self.floor, sums,
-            peak, ops.num_threads(),
+            self.codes, codes[at], scale[at], gifts.more_mass, gifts.more_value, gifts.start - first, gifts.stop - first, self.floor,
+            sums.values, sums.peak, ops.num_threads(), sums.shrinkage,
         )  # fmt: skip
-        return len(gifts.source) * len(sums)
+        return len(gifts.source) * len(sums.values)
 
     def rescale(self, exponent: int) -> None:
         """Nothing is kept."""
@@ -264,7 +267,7 @@ def shard_pool(
 def _carriers(features: Features, kept: Features, offsets: np.ndarray, config: SchedulerConfig, mode: str, ranks: Ranks) -> Carriers:
     """Those of one process, digests and headers included, with the lists of this rank's tasks."""
     (first, last), (start, stop) = ranks.rows, ranks.environments
-    num_cross = config.settled(lists=False).num_cross if mode == "static" else 0
+    num_cross = config.settled(sums=True).num_cross if mode == "static" else 0
     name = lists_digest(features, offsets, config.num_within, num_cross)
     row, weight = ops.within_lists(kept.within, offsets[start : stop + 1] - first, config.num_within)
     within = ShardLists.of("within", np.where(row >= 0, row + first, -1), weight, name, EXACT)

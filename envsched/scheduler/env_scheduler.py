@@ -17,7 +17,7 @@ from envsched.files import digest
 from envsched.filters import Findings, Mask, cases_before, mask_guessed, mask_resting
 from envsched.graph import ObservedGraph, RebuiltGraph, resolve_mode
 from envsched.history import decayed_exposures, exposures
-from envsched.maintained import BUILDERS, Closed, Composer, Follower, Leader, StaticGraph, StaticLists, limits_of, refuse_residuals
+from envsched.maintained import BUILDERS, Closed, Composer, Follower, Leader, StaticGraph, StaticLists, limits_of
 from envsched.pool import Pool
 from envsched.predict import Calibration, Forecast, ListedPredictor, Prediction, Predictor, build_predictor
 from envsched.scheduler.leases import Leases
@@ -46,7 +46,7 @@ class EnvScheduler(RecordedScheduler):
     Raises:
         SelectionError: N < B.
         StateError: the features belong to another pool, or the lists to other features.
-        ConfigError: lists for another mode, or a graph mode that the prior can't have.
+        ConfigError: lists for another mode.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class EnvScheduler(RecordedScheduler):
         lists: StaticLists | None = None,
     ) -> None:
         mode = leader.mode if leader else resolve_mode(config.graph_mode, len(pool), _slots_of_sums(config))
-        config = config.settled(lists=mode in ("exact", "incremental_exact"))
+        config = config.settled(sums=mode not in ("exact", "incremental_exact"))
         super().__init__(pool, config, seed, name)
         features = features if features is not None else build_features(pool)
         _refuse_other_pool(features, pool)
@@ -234,8 +234,6 @@ def _keep_graph(
         raise ConfigError(f"lists of all tasks are for graph_mode static; here it is {mode}: set it to static, or leave the lists out")
     if lists:
         lists.refuse_stale(features, pool.offsets, *slots)
-    if mode in BUILDERS:
-        refuse_residuals(config)
     if mode in BUILDERS and (mode != "static" or ops.backend() == "native"):
         ops.require_built(f"graph_mode {mode}")
         return Follower(pool, features, config, mode, lists=lists), None
@@ -247,7 +245,7 @@ def _keep_graph(
 
 def _slots_of_sums(config: SchedulerConfig) -> int:
     """Of the longer lists, in the modes that keep sums."""
-    settled = config.settled(lists=False)
+    settled = config.settled(sums=True)
     return max(settled.num_within, settled.num_cross)
 
 

@@ -17,7 +17,8 @@ struct Share {
 // mass and value float64 [S]; class_of int32 [N]. Adds to columns 2 and 3 of sums [N][4]; peak keeps up. Returns the edges.
 EXPORT int64_t envsched_classes(float* sums, float* peak, const int64_t* pointer, const int32_t* target, const float* weight,
                                 const int64_t* first, const int32_t* member, const int32_t* environment, const int32_t* class_of,
-                                int64_t num_environments, const int64_t* source, const double* mass, const double* value, int64_t count) {
+                                int64_t num_environments, const int64_t* source, const double* mass, const double* value, int64_t count,
+                                double shrinkage) {
   std::vector<Share> shares;
   std::vector<uint8_t> visited(num_environments, 0);
   for (int64_t s = 0; s < count; ++s) {
@@ -49,7 +50,7 @@ EXPORT int64_t envsched_classes(float* sums, float* peak, const int64_t* pointer
       sum[2] += float(v);
       sum[3] += float(m);
       float& top = peak[i / BLOCK_ROWS];
-      top = std::max(top, sum[0] + sum[2]);
+      top = std::max(top, height(sum, float(shrinkage)));
     }
     edges += (first[listener + 1] - first[listener]) * int64_t(end - begin);
   }

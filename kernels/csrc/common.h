@@ -30,6 +30,9 @@ static inline double exact_dot(const float* a, const float* b, int64_t D) {
   return sum;
 }
 
+// What neighbours tell; its numbers stand in kernels/forecast.py, what it means in envsched/predict/priors.py.
+enum Rule : int64_t { POOLED = 0, PAPER = 1, RESIDUAL = 2 };
+
 static inline double clipped(double similarity) { return std::min(1.0, std::max(0.0, similarity)); }
 
 // A neighbour candidate; better: more similar, then lower row.

@@ -15,7 +15,7 @@ void expose(State& s) {
 
 // Scale by an exact power of two; its exponent is a multiple of 4, so that fourth roots (csrc/live.cpp) scale exactly too.
 int64_t rebase(State& s) {
-  const double exponent = s.step / s.half_life - s.base;
+  const double exponent = s.exponent(s.step);
   if (!(exponent > REBASE)) return 0;
   const int64_t shift = 4 * int64_t(exponent / 4), rows = s.offsets[s.last_environment] - s.offsets[s.first_environment];
   const double factor = std::exp2(-double(shift));
@@ -26,13 +26,14 @@ int64_t rebase(State& s) {
   return shift;
 }
 
-// Masses and values of environments and pool from the visited tasks, in the order of their rows.
+// Masses and values of environments and pool from the visited tasks, in the order of their rows, and the pool's spread.
 void refresh(State& s) {
   for (int64_t slot = 0; slot < s.num_slots; ++slot) {
     const int64_t e = s.environment[slot];
     s.environment_mass[e] = s.environment_value[e] = s.environment_exposure[e] = 0;
   }
   s.pool_mass = s.pool_value = 0;
+  double squares = 0;
   for (int64_t place = 0; place < s.num_slots; ++place) {
     const int64_t slot = s.order[place], e = s.environment[slot];
     const Own own = own_of(s, slot);
@@ -42,7 +43,10 @@ void refresh(State& s) {
     s.headroom[slot] = headroom(s, own);
     s.pool_mass += own.c;
     s.pool_value += own.c * own.told;
+    squares += own.c * own.told * own.told;
   }
+  const double mean = s.pool_mass > 0 ? s.pool_value / s.pool_mass : 0;
+  s.lift = s.rule == RESIDUAL && s.pool_mass > 0 ? s.optimism_spread * std::sqrt(std::max(0.0, squares / s.pool_mass - mean * mean)) : 0;
 }
 
 // One visit, and what is predicted of its task by whoever holds its sums.
@@ -118,7 +122,7 @@ void take_visit(State& s, int64_t slot, int64_t step, const Visit& visit) {
   if (std::isnan(visit.variance)) return;
   if (s.mass[slot] == 0) s.stamp[slot] = int32_t(visit.version);
   const int64_t later = std::max<int64_t>(visit.version, s.stamp[slot]);
-  const double old = double(later - s.stamp[slot]), age = double(later - visit.version), unit = s.paper ? 1.0 : double(visit.num_valid);
+  const double old = double(later - s.stamp[slot]), age = double(later - visit.version), unit = s.rule == PAPER ? 1.0 : double(visit.num_valid);
   auto add = [&](double* mass, double* value, double half_life, double visit_half_life) {
     const double fade = std::exp2(-old / half_life - 1 / visit_half_life), w = std::exp2(-age / half_life) * unit;
     mass[slot] = mass[slot] * fade + w;
@@ -149,45 +153,72 @@ struct Gifts {
   double *more_mass, *more_value;  // than the last gift of the same task
 };
 
-// Bring own evidence to a step; what is to be given to the neighbours of those that changed. The exponent by which the scale
-// of the sums shrank comes back.
-// For `envsched` a source counts min(1, groups): while its groups exceed 1 it changes again at each step.
-EXPORT int64_t envsched_age(State* s, int64_t step, Gifts* gifts) {
+namespace {
+
+void give(State& s, int64_t slot, double mass, double value, Gifts& gifts) {
+  const int64_t i = gifts.count++, e = s.environment[slot];
+  gifts.source[i] = s.row[slot];
+  gifts.slot[i] = slot;
+  gifts.start[i] = s.offsets[e];
+  gifts.stop[i] = s.offsets[e + 1];
+  gifts.mass[i] = mass;
+  gifts.value[i] = value;
+  gifts.more_mass[i] = mass - s.given_mass[slot];
+  gifts.more_value[i] = value - s.given_value[slot];
+  s.given_mass[slot] = mass;
+  s.given_value[slot] = value;
+}
+
+// For `pooled` a source counts min(1, groups): while its groups exceed 1 it changes again at each step.
+void give_evidence(State& s, Gifts& gifts) {
+  const double one = std::exp2(s.exponent(s.step));
+  const int64_t count = s.num_changed;
+  s.num_changed = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t slot = s.changed[i];
+    const double lift = std::exp2(s.exponent(s.stamp[slot])), groups = s.groups[slot] * lift;
+    double mass = s.told_mass[slot] * lift, value = s.told_value[slot] * lift;
+    if (s.rule == POOLED) {
+      mass = s.by_last_visit ? lift : std::min(groups, one);
+      value = mass * s.told_value[slot] / s.told_mass[slot];
+      if (!s.by_last_visit && groups > one) s.changed[s.num_changed++] = int32_t(slot);
+    }
+    give(s, slot, mass, value, gifts);
+  }
+}
+
+// What a task shows beyond its environment moves when others of it, or of the pool, are visited: where a gift costs a pass over
+// the pool it is told at the task's own visits alone, else whenever it has moved.
+void give_residuals(State& s, Gifts& gifts) {
+  auto residual = [&s](int64_t slot) {
+    const Own own = own_of(s, slot);
+    return own.told - parents(s, s.environment[slot], own).environment;
+  };
+  if (s.by_last_visit)
+    for (int64_t i = 0; i < s.num_changed; ++i) give(s, s.changed[i], 1, residual(s.changed[i]), gifts);
+  else
+    for (int64_t slot = 0; slot < s.num_slots; ++slot) {
+      if (s.mass[slot] == 0) continue;
+      const double r = residual(slot);
+      if (s.given_mass[slot] == 0 || std::fabs(r - s.given_value[slot]) > s.told_within) give(s, slot, 1, r, gifts);
+    }
+  s.num_changed = 0;
+}
+
+}  // namespace
+
+// Bring everything to a step but the sums: what is to be given to neighbours, with room for all visited tasks. The exponent by
+// which the scale of the sums shrank comes back.
+EXPORT int64_t envsched_age(State* s, const Pairs* pairs, int64_t step, Gifts* gifts) {
   s->step = step;
   expose(*s);
   const int64_t shift = rebase(*s);
-  const double one = std::exp2(step / s->half_life - s->base);
-  int64_t kept = 0;
-  gifts->count = s->num_changed;
-  for (int64_t i = 0; i < gifts->count; ++i) {
-    const int64_t slot = s->changed[i], e = s->environment[slot];
-    const double lift = std::exp2(s->stamp[slot] / s->half_life - s->base), groups = s->groups[slot] * lift;
-    double mass = s->told_mass[slot] * lift, value = s->told_value[slot] * lift;
-    if (!s->paper) {
-      mass = s->by_last_visit ? lift : std::min(groups, one);
-      value = mass * s->told_value[slot] / s->told_mass[slot];
-      if (!s->by_last_visit && groups > one) s->changed[kept++] = int32_t(slot);
-    }
-    gifts->source[i] = s->row[slot];
-    gifts->slot[i] = slot;
-    gifts->start[i] = s->offsets[e];
-    gifts->stop[i] = s->offsets[e + 1];
-    gifts->mass[i] = mass;
-    gifts->value[i] = value;
-    gifts->more_mass[i] = mass - s->given_mass[slot];
-    gifts->more_value[i] = value - s->given_value[slot];
-    s->given_mass[slot] = mass;
-    s->given_value[slot] = value;
-  }
-  s->num_changed = kept;
-  return shift;
-}
-
-// Once the gifts are carried: environments, pool and scale of this step.
-EXPORT void envsched_settle(State* s, const Pairs* pairs) {
-  s->inverse_scale = std::exp2(-(s->step / s->half_life - s->base));
+  s->inverse_scale = std::exp2(-s->exponent(step));
   s->cross_weight = cross_weight(*pairs);
   refresh(*s);
+  gifts->count = 0;
+  s->rule == RESIDUAL ? give_residuals(*s, *gifts) : give_evidence(*s, *gifts);
+  return shift;
 }
 
 EXPORT double envsched_cross_weight(const Pairs* pairs) { return cross_weight(*pairs); }

@@ -30,8 +30,6 @@ struct Forecast {
   double *u, *environment, *in_within, *within_mass, *in_cross, *cross_mass, *prior, *guard;  // [N] out
 };
 
-enum Rule : int64_t { POOLED = 0, PAPER = 1, RESIDUAL = 2 };
-
 struct Given {
   double value, count;
 };

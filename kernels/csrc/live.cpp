@@ -5,6 +5,7 @@
 // offering each visited source to all lists keeps the K best, and nothing has to be looked up again. A slot keeps the fourth
 // root of its rank, which is linear in the similarity:
 //     across environments  k(s) = max(0, (s - s0) / (1 - s0))^2, s of the int8 codes;   within one  k(s) = s.
+// Residuals don't fade: all masses are 1, lists keep the likest sources, and what a source tells may change while its rank stays.
 // Equal ranks: the lower row first. Letters: N tasks, K slots, S sources.
 #include "int8.h"
 #include "state.h"
@@ -20,6 +21,7 @@ struct Lists {
   const int32_t* row;  // [slots]
   float *sums, *peak;
   int64_t relation;
+  float shrinkage;  // of residuals, 0 where the sums hold none
 };
 
 // The lists in registers, without masks in memory, which are slow. Q: K rounded up to a multiple of 4, over 4.
@@ -64,7 +66,7 @@ class Keeper {
     float* of = l_.sums + task * 4;
     _mm_storel_pi(reinterpret_cast<__m64*>(of + 2 * l_.relation), _mm_add_ps(two, _mm_movehl_ps(two, two)));
     float& top = l_.peak[task / BLOCK_ROWS];
-    top = std::max(top, of[0] + of[2]);
+    top = std::max(top, height(of, l_.shrinkage));
   }
 
  private:
@@ -217,6 +219,19 @@ void offer_all(const Vectors& v, int64_t N, const std::vector<Panel>& panels, co
 }
 
 template <int Q>
+void settle_all(int64_t N, const Lists& lists, int threads) {
+  constexpr int64_t AHEAD = 8;
+  const Keeper<Q> keeper(lists);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t column = 0; column < N; column += BLOCK)  // whole blocks of peaks
+    for (int64_t task = column; task < std::min(N, column + BLOCK); ++task) {
+      const char* ahead = reinterpret_cast<const char*>(keeper.list(std::min(N - 1, task + AHEAD)));
+      for (int64_t at = 0; at < 32 * Q; at += 64) __builtin_prefetch(ahead + at);
+      keeper.settle(task);
+    }
+}
+
+template <int Q>
 void offer_within(const float* x, int64_t D, const int64_t* source, const int64_t* place, const double* mass, const int64_t* start,
                   const int64_t* stop, int64_t count, const Lists& lists) {
   const Keeper<Q> keeper(lists);
@@ -239,7 +254,7 @@ void offer_within(const float* x, int64_t D, const int64_t* source, const int64_
 EXPORT void envsched_live_cross(const uint8_t* codes, const float* scale, int64_t N, int64_t D, const int64_t* source, const int64_t* place,
                                 const double* mass, const int64_t* start, const int64_t* stop, int64_t count, double floor,
                                 const float* table, const int32_t* row, float* list, float* least, int64_t K, float* sums, float* peak,
-                                int threads) {
+                                double shrinkage, int threads) {
   const Vectors v{nullptr, codes, scale, nullptr, D, (D + 3) / 4 * 4};
   const std::vector<Panel> panels = panels_of(v, source, count);
   std::vector<Batch> batches(panels.size());
@@ -252,14 +267,26 @@ EXPORT void envsched_live_cross(const uint8_t* codes, const float* scale, int64_
     batch.place[s % SOURCES] = int32_t(place[s]);
   }
   for (size_t p = 0; p < panels.size(); ++p) batches[p].homes.fill(start + p * SOURCES, stop + p * SOURCES, panels[p].count);
-  offer_all(v, N, panels, batches, {list, least, K, table, row, sums, peak, 1}, threads);
+  offer_all(v, N, panels, batches, {list, least, K, table, row, sums, peak, 1, float(shrinkage)}, threads);
 }
 
-// The same inside environments: exact similarities of x float32 [N, D], a source is offered to the other rows of start .. stop.
+// Columns 2 relation and 2 relation + 1 of sums [N][4] as the lists have them, after the table has changed; peak keeps up.
+EXPORT void envsched_live_settle(int64_t N, int64_t relation, const float* table, const int32_t* row, float* list, float* least, int64_t K,
+                                 float* sums, float* peak, double shrinkage, int threads) {
+  const Lists lists{list, least, K, table, row, sums, peak, relation, float(shrinkage)};
+  switch ((K + 3) / 4) {
+    case 1: return settle_all<1>(N, lists, threads);
+    case 2: return settle_all<2>(N, lists, threads);
+    case 3: return settle_all<3>(N, lists, threads);
+    default: return settle_all<4>(N, lists, threads);
+  }
+}
+
+// envsched_live_cross inside environments: exact similarities of x float32 [N, D], a source is offered to the other rows of start .. stop.
 EXPORT void envsched_live_within(const float* x, int64_t D, const int64_t* source, const int64_t* place, const double* mass,
                                  const int64_t* start, const int64_t* stop, int64_t count, const float* table, const int32_t* row,
-                                 float* list, float* least, int64_t K, float* sums, float* peak) {
-  const Lists lists{list, least, K, table, row, sums, peak, 0};
+                                 float* list, float* least, int64_t K, float* sums, float* peak, double shrinkage) {
+  const Lists lists{list, least, K, table, row, sums, peak, 0, float(shrinkage)};
   switch ((K + 3) / 4) {
     case 1: return offer_within<1>(x, D, source, place, mass, start, stop, count, lists);
     case 2: return offer_within<2>(x, D, source, place, mass, start, stop, count, lists);

@@ -15,7 +15,7 @@ struct Pairs {
   double base;
   double cross[3];       // sum w d r, sum w d^2, sum w: d what the cross relation said beyond the environment, r what came
   double half_life, start, full, full_cross, tolerance, max_variance;
-  int64_t calibrates, min_distinct, paper;
+  int64_t calibrates, min_distinct, weighs_cross;
   const double *knots, *values;  // [num_knots] a map that somebody else fitted, with its blend; null: it follows from the pairs
   int64_t num_knots;
   double blend;
@@ -70,10 +70,10 @@ inline Calibration calibration(const Pairs& p) {
   return made;
 }
 
-// k_c; 1 for the paper, which believes the cross relation as far as its mass goes.
+// k_c; 1 for the rules that don't weigh the cross relation.
 inline double cross_weight(const Pairs& p) {
   constexpr double NO_SPREAD = 1e-9;
-  if (p.paper) return 1;
+  if (!p.weighs_cross) return 1;
   if (p.num_cross == 0 || p.cross[1] <= NO_SPREAD * NO_SPREAD * p.cross[2]) return 0;
   return std::min(1.0, std::max(0.0, p.cross[0] / p.cross[1])) * std::min(1.0, double(p.num_cross) / p.full_cross);
 }

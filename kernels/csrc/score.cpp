@@ -4,21 +4,33 @@ namespace {
 
 // What decides whether a block of tasks can reach a threshold.
 // u of a task without own evidence is at most (lambda parent + V) / (lambda + V / v_max), V = d (W_w + W_c), since no source says
-// more than v_max: it stays below the threshold while V < lambda (threshold - parent) / (1 - threshold / v_max).
+// more than v_max: it stays below the threshold while V < lambda (threshold - parent) / (1 - threshold / v_max). With residuals it is
+// (1 + beta) max(0, parent + R) + lift, R = R_w + R_c: below while R < (threshold - lift) / (1 + beta) - parent.
 struct Bar {
   float slack, d, lambda, k;
-  double room;
+  double room, heard = -INFINITY;  // heard: what parent and residuals must reach together
 
   Bar(const State& s, double threshold)
       : slack(float(threshold - 1e-5 * std::fabs(threshold) - 1e-9)), d(float(s.inverse_scale)), lambda(float(s.graph_shrinkage)), k(float(s.cross_weight)) {
     const double left = 1 - slack / s.max_variance;
     room = left > 0 ? (1 - 1e-5) / (left * d) : INFINITY;
+    if (slack > s.lift) heard = (slack - s.lift) / (1 + s.optimism) - 1e-6 * s.max_variance;
   }
   // The least peak of a block whose tasks hear `parent`.
-  float of(const State& s, double parent) const { return parent >= slack ? -INFINITY : float(room * s.graph_shrinkage * (slack - parent)); }
+  float of(const State& s, double parent) const {
+    if (s.rule == RESIDUAL) return float(heard - parent);
+    return parent >= slack ? -INFINITY : float(room * s.graph_shrinkage * (slack - parent));
+  }
 };
 
-double highest_parent(const State& s, const Parents& p) { return s.paper ? std::max(p.environment, p.pool) : p.environment; }
+double highest_parent(const State& s, const Parents& p) { return s.rule == PAPER ? std::max(p.environment, p.pool) : p.environment; }
+
+// g is at most this where the peak of the task's block is `peak`.
+double highest_prior(const State& s, const Parents& p, double peak) {
+  const double parent = highest_parent(s, p), heard = peak * s.inverse_scale, lambda = s.graph_shrinkage;
+  if (s.rule == RESIDUAL) return (1 + s.optimism) * std::max(0.0, parent + peak + 1e-6 * s.max_variance) + s.lift;
+  return std::max(parent, (lambda * parent + heard) / (lambda + heard / s.max_variance));
+}
 
 // Rows first .. last of one environment whose g may reach the threshold, given to `emit`.
 // A task without own evidence has u = g, and for `envsched` g >= threshold is linear in its four sums:
@@ -60,6 +72,27 @@ inline void scan_paper(const State& s, int64_t first, int64_t last, const Bar& b
   }
 }
 
+// R_w + R_c reaches `bar`.
+template <class Emit>
+inline void scan_residual(const State& s, int64_t first, int64_t last, float bar, Emit emit) {
+  const float shrinkage = float(s.residual_shrinkage);
+  const float* sums = s.sums - s.first_row * 4;
+  int64_t i = first;
+#if defined(__AVX512F__)
+  const __m512 rho = _mm512_set1_ps(shrinkage), limit = _mm512_set1_ps(bar);
+  for (; i < last; i += 4) {
+    const unsigned valid = last - i >= 4 ? 0xFFFFu : (1u << (4 * (last - i))) - 1;
+    __m512 x = _mm512_maskz_loadu_ps(__mmask16(valid), sums + i * 4);
+    x = _mm512_div_ps(x, _mm512_add_ps(_mm512_permute_ps(x, 0xB1), rho));  // of W lanes alone it means something
+    x = _mm512_add_ps(x, _mm512_permute_ps(x, 0x4E));
+    for (unsigned hit = unsigned(_mm512_cmp_ps_mask(x, limit, _CMP_GE_OQ)) & 0x1111u & valid; hit; hit &= hit - 1) emit(i + __builtin_ctz(hit) / 4);
+  }
+#else
+  for (; i < last; ++i)
+    if (height(sums + i * 4, shrinkage) >= bar) emit(i);
+#endif
+}
+
 struct Sink {
   double threshold, scale;
   int64_t capacity;
@@ -91,30 +124,25 @@ class Pass {
       while (row < after) {
         while (s_.offsets[e + 1] <= row) ++e;
         const int64_t until = std::min(after, s_.offsets[e + 1]);
-        if (s_.environment_mass[e] == 0) enqueue(row, until, e);
+        if (s_.environment_mass[e] == 0) pieces_.push_back({row, until, e, common});
         row = until;
       }
     }
-    drain([&](int64_t) { return common; });
     // The others have bars of their own.
     const int32_t* place = std::lower_bound(s_.order, s_.order + s_.num_slots, first, [&](int32_t slot, int64_t e) { return s_.environment[slot] < e; });
     for (int64_t done = -1; place != s_.order + s_.num_slots && s_.environment[*place] < last; ++place)
       if (const int64_t e = s_.environment[*place]; e != done && s_.environment_mass[e] != 0) speaking(done = e);
-    drain([&](int64_t e) { return parents(s_, e, UNSEEN); });
+    drain();
   }
 
  private:
   struct Piece {
     int64_t first, last, environment;
+    Parents parent;
   };
 
-  // A look at a piece's sums comes later, when they have arrived from memory.
-  void enqueue(int64_t first, int64_t last, int64_t e) {
-    pieces_.push_back({first, last, e});
-  }
-
-  template <class ParentsOf>
-  void drain(ParentsOf parents_of) {
+  // A look at the pieces' sums comes late, when they have arrived from memory.
+  void drain() {
     constexpr size_t AHEAD = 12;
     for (size_t i = 0; i < pieces_.size(); ++i) {
       if (i + AHEAD < pieces_.size()) {
@@ -122,8 +150,7 @@ class Pass {
         for (int64_t row = ahead.first; row < ahead.last; row += 4) __builtin_prefetch(s_.sums + s_.place(row) * 4);
         __builtin_prefetch(s_.slot_of + s_.place(ahead.first));
       }
-      const Piece& piece = pieces_[i];
-      scan(piece.first, piece.last, piece.environment, parents_of(piece.environment));
+      scan(pieces_[i]);
     }
     pieces_.clear();
   }
@@ -143,18 +170,21 @@ class Pass {
     const float bar = bar_.of(s_, highest_parent(s_, parent));
     for (int64_t row = s_.offsets[e], stop = s_.offsets[e + 1]; row < stop;) {
       const int64_t block = s_.place(row) / BLOCK_ROWS, until = std::min(stop, s_.first_row + (block + 1) * BLOCK_ROWS);
-      if (s_.peak[block] >= bar) enqueue(row, until, e);
+      if (s_.peak[block] >= bar) pieces_.push_back({row, until, e, parent});
       row = until;
     }
   }
 
-  void scan(int64_t first, int64_t last, int64_t e, const Parents& parent) {
-    auto emit = [&](int64_t row) {
+  void scan(const Piece& piece) {
+    const auto& [first, last, e, parent] = piece;
+    auto emit = [&, e = e, parent = parent](int64_t row) {
       if (s_.slot_of[s_.place(row)] >= 0) return;
       const double exact = evaluate(s_, row, UNSEEN, parent).u;
       if (exact >= threshold_) sink_.put({row, int32_t(e), -1, exact});
     };
-    if (s_.paper)
+    if (s_.rule == RESIDUAL)
+      scan_residual(s_, first, last, bar_.of(s_, parent.environment), emit);
+    else if (s_.rule == PAPER)
       scan_paper(s_, first, last, bar_, float(parent.environment), float(parent.pool), emit);
     else
       scan_pooled(s_, first, last, bar_, float(parent.environment), emit);
@@ -174,8 +204,7 @@ void score_visited(const State& s, const Bar& bar, double threshold, Sink& sink)
     if (!s.holds(row)) continue;
     const Own own = own_of(s, slot);
     const Parents parent = parents(s, e, own);
-    const double heard = double(s.peak[s.place(row) / BLOCK_ROWS]) * s.inverse_scale, lambda = s.graph_shrinkage;
-    const double g = std::max(highest_parent(s, parent), (lambda * highest_parent(s, parent) + heard) / (lambda + heard / s.max_variance));
+    const double g = highest_prior(s, parent, double(s.peak[s.place(row) / BLOCK_ROWS]));
     if ((own.mass * own.variance + s.own_shrinkage * g) / (own.mass + s.own_shrinkage) * (1 + 1e-5) < double(bar.slack)) continue;
     const double exact = evaluate(s, row, own, parent).u;
     if (exact >= threshold) sink.put({row, int32_t(e), int32_t(slot), exact});

@@ -218,9 +218,9 @@ Outcome exploit(State& s, const Rules& r, const Closed& closed, const Pairs& pai
   for (const Feature& one : feature) greedy.know(one);
   Shortlist shortlist(s, r);
   std::vector<Found> found;
+  double plateau = INFINITY;  // tasks on the one that the last ones ended on have its score
   for (int64_t size = r.shortlist, wanted = r.batch_size - int64_t(ledger.rows.size()); wanted;) {
-    // Tasks on the plateau that the last ones ended on have its score.
-    const double high = shortlist.ceiling(), plateau = high > 0 && high < INFINITY ? map.flat_from(high) : high, shared = scored(high);
+    const double high = shortlist.ceiling(), shared = scored(high);
     if (!shortlist.grow(size, found)) return EXCHANGE_FAILED;
     std::vector<int64_t> row, environment;
     std::vector<Contender> fresh;
@@ -245,9 +245,10 @@ Outcome exploit(State& s, const Rules& r, const Closed& closed, const Pairs& pai
     if (shortlist.last() && size > s.num_tasks) return GENERAL;  // tied tasks alone can't fill the lane
     // Where many share the best score outside, none of them is certain before all are known.
     int64_t next = 2 * size;
-    if (const double flat = ceiling > 0 ? map.flat_from(ceiling) : 0; flat > 0 && flat < ceiling) {
+    plateau = ceiling > 0 ? map.flat_from(ceiling) : ceiling;
+    if (plateau > 0 && plateau < ceiling) {
       int64_t sharing;
-      if (!shortlist.count(flat, sharing)) return EXCHANGE_FAILED;
+      if (!shortlist.count(plateau, sharing)) return EXCHANGE_FAILED;
       if (sharing + BEYOND_FLAT <= r.exhaustive) next = std::max(size, sharing) + BEYOND_FLAT;
     }
     size = next;

@@ -1,7 +1,10 @@
 // The maintained state of a large pool, as Python lays it out (kernels/state.py). Nothing here owns memory.
 //
 // Letters: N tasks, M environments, S visited tasks (slots), V visits, t step now, h half-life, e environment, lambda_g,
-// lambda_s, k_c.
+// lambda_s, lambda_r, k_c, R = W / (m + lambda_r).
+//
+// Under the residual prior nothing that is told fades: the scale stays 1, a told task counts 1, and W sums what tasks showed beyond
+// their environments when they last told it.
 //
 // A pool may be sharded by environment over ranks: then this process holds the sums, lists and features of the rows of
 // environments first_environment .. last_environment alone, `row - first_row` is a row's place in them, and the columns by slot
@@ -20,7 +23,7 @@ struct State {
   int64_t num_slots, num_visits, num_changed;
   const int64_t* offsets;  // [M + 1] rows of each environment
   float* sums;             // [N][4] W_w, m_w, W_c, m_c of visited neighbours, times 2^(t / h - base)
-  float* peak;             // [N / 16 rounded up] upper bound of W_w + W_c in each block of 16 places
+  float* peak;             // [N / 16 rounded up] upper bound of `height` in each block of 16 places
   int32_t* slot_of;        // [N] -1: never visited
   // by slot; sums of visits as of policy version `stamp`; own evidence: with its own half-lives
   int32_t* order;        // [S] slots by ascending row: sums do not depend on who was visited first
@@ -61,18 +64,27 @@ struct State {
   double threshold;      // of the last shortlist
   double half_life, short_half_life, own_half_life, visit_half_life;
   double graph_shrinkage, own_shrinkage, decline_weight, mastery_weight, prior_variance, max_variance, cross_weight;
-  int64_t paper;          // estimator: 1 paper, 0 envsched
-  int64_t by_last_visit;  // a source counts the decayed weight of its last visit
+  double residual_shrinkage, optimism, optimism_spread, lift;  // lift: optimism_spread times the spread over the pool
+  double told_within;     // residual: a task tells again once what it shows has moved by more
+  int64_t rule;           // Rule
+  int64_t by_last_visit;  // a source gives only when it is visited; it counts the decayed weight of that visit, unless nothing fades
   int64_t threads;
   double pool_mass, pool_value;
   Exchange exchange;  // null: one process holds the whole pool
   const double* predicted;  // [N] u of every task where somebody else computed it; null: it follows from the sums
 
+  bool fades() const { return rule != RESIDUAL; }
+  double exponent(double at) const { return fades() ? at / half_life - base : 0; }  // of the scale of the sums
   int64_t place(int64_t row) const { return row - first_row; }
   bool holds(int64_t row) const { return row >= offsets[first_environment] && row < offsets[last_environment]; }
 };
 
 constexpr int64_t BLOCK_ROWS = 16;
+
+// What the peak of a block bounds: W_w + W_c, or with residuals, whose shrinkage is above 0, R_w + R_c.
+inline float height(const float* sum, float shrinkage) {
+  return shrinkage > 0 ? sum[0] / (sum[1] + shrinkage) + sum[2] / (sum[3] + shrinkage) : sum[0] + sum[2];
+}
 
 // What a task knows of itself; c and `told`: what others are told, how much it counts and its variance.
 struct Own {
@@ -92,9 +104,14 @@ inline Own own_of(const State& s, int64_t slot) {
   own.mass = s.mass[slot] * o;
   own.variance = own.mass > 0 ? s.value[slot] / s.mass[slot] : 0.0;
   own.level = (s.reward[slot] * o + 0.5 * s.own_shrinkage) / (own.mass + s.own_shrinkage);
-  const double told_mass = s.told_mass[slot] * a;
-  own.told = told_mass > 0 ? s.told_value[slot] / s.told_mass[slot] : 0.0;
-  own.c = s.paper ? told_mass : std::min(1.0, s.groups[slot] * a);
+  if (s.rule == RESIDUAL) {  // what was seen once is told for good
+    own.c = s.mass[slot] > 0;
+    own.told = own.c > 0 ? s.value[slot] / s.mass[slot] : 0.0;
+  } else {
+    const double told_mass = s.told_mass[slot] * a;
+    own.told = told_mass > 0 ? s.told_value[slot] / s.told_mass[slot] : 0.0;
+    own.c = s.rule == PAPER ? told_mass : std::min(1.0, s.groups[slot] * a);
+  }
   own.short_mass = s.short_mass[slot] * b;
   own.short_value = s.short_value[slot] * b;
   return own;
@@ -107,7 +124,7 @@ struct Parents {
 
 inline Parents parents(const State& s, double environment_mass, double environment_value, const Own& own) {
   const double lambda = s.graph_shrinkage;
-  if (s.paper) {
+  if (s.rule == PAPER) {
     const double pool = s.pool_mass > 0 ? s.pool_value / s.pool_mass : s.prior_variance;
     return {pool, (environment_value + lambda * pool) / (environment_mass + lambda)};
   }
@@ -127,7 +144,12 @@ inline Terms evaluate(const State& s, int64_t row, const Own& own, const Parents
   const double W_w = sum[0] * d, m_w = sum[1] * d, W_c = sum[2] * d, m_c = sum[3] * d;
   Terms t;
   t.environment = parent.environment;
-  if (s.paper) {
+  if (s.rule == RESIDUAL) {
+    const double R_w = W_w / (m_w + s.residual_shrinkage), R_c = W_c / (m_c + s.residual_shrinkage);
+    t.within = t.environment + R_w;
+    t.cross = t.environment + R_c;
+    t.g = (1 + s.optimism) * std::max(0.0, t.environment + R_w + R_c) + s.lift;
+  } else if (s.rule == PAPER) {
     t.within = (W_w + lambda * t.environment) / (m_w + lambda);
     t.cross = (W_c + lambda * parent.pool) / (m_c + lambda);
     t.g = m_w + m_c > 0 ? (m_w * t.within + m_c * t.cross) / (m_w + m_c) : t.environment;

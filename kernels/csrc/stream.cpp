@@ -42,7 +42,7 @@ inline void add_tile(const Products& products, const Updates& u, int64_t groups,
 // the last two, the cross relation's; peak keeps up.
 EXPORT void envsched_stream(const uint8_t* codes, const float* scale, int64_t N, int64_t D, const int8_t* queries,
                             const float* query_scale, const double* dm, const double* dv, const int64_t* start, const int64_t* stop,
-                            int64_t count, double floor, float* sums, float* peak, int threads) {
+                            int64_t count, double floor, float* sums, float* peak, double shrinkage, int threads) {
   const Vectors v{nullptr, codes, scale, nullptr, D, (D + 3) / 4 * 4};
   std::vector<Panel> panels((count + SOURCES - 1) / SOURCES);
   std::vector<Updates> updates(panels.size());
@@ -79,7 +79,7 @@ EXPORT void envsched_stream(const uint8_t* codes, const float* scale, int64_t N,
         float* sum = sums + (column + i) * 4;
         sum[2] += more_value[i];
         sum[3] += more_mass[i];
-        top = std::max(top, sum[0] + sum[2]);
+        top = std::max(top, height(sum, float(shrinkage)));
       }
     }
   }

@@ -18,10 +18,11 @@ EXPORT void envsched_reverse(const int32_t* row, const float* weight, int64_t N,
   }
 }
 
-// sums[target][2 relation, 2 relation + 1] += weight * (value, mass) for every target of every source; peak keeps up.
+// sums[target][2 relation, 2 relation + 1] += weight * (value, mass) for every target of every source; peak keeps up; shrinkage: of
+// residuals, 0 where the sums hold none.
 // Lists and sums lie anywhere in memory: their lines are asked for long before they are used.
 EXPORT int64_t envsched_scatter(float* sums, float* peak, const int64_t* pointer, const int32_t* target, const float* weight, int64_t relation,
-                       const int64_t* source, const double* mass, const double* value, int64_t count) {
+                       const int64_t* source, const double* mass, const double* value, int64_t count, double shrinkage) {
   constexpr int64_t AHEAD = 6, LINE = 16;  // sources between a prefetch and its use; 4-byte values in a cache line
   for (int64_t s = 0; s < count; ++s) __builtin_prefetch(pointer + source[s]);
   for (int64_t s = 0; s < count; ++s)
@@ -47,7 +48,7 @@ EXPORT int64_t envsched_scatter(float* sums, float* peak, const int64_t* pointer
       sum[2 * relation] += weight[p] * v;
       sum[2 * relation + 1] += weight[p] * m;
       float& top = peak[target[p] / BLOCK_ROWS];
-      top = std::max(top, sum[0] + sum[2]);
+      top = std::max(top, height(sum, float(shrinkage)));
     }
     edges += end - begin;
   }

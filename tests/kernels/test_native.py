@@ -86,6 +86,12 @@ def test_reverse_and_scatter():
     np.testing.assert_allclose(sums[:, 3], (known * mass[row]).sum(1), rtol=1e-5)
     assert not sums[:, :2].any()
     assert np.array_equal(peak, [sums[:16, 2].max(), sums[16:, 2].max()])
+    shrunk = np.zeros(2, np.float32)
+    native.scatter(np.zeros_like(sums), shrunk, made, 1, np.arange(30), mass, -value, 3.0)
+    assert not shrunk.any()
+    native.scatter(sums, shrunk, made, 1, np.arange(30), mass, value, 3.0)
+    residual = sums[:, 2] / (sums[:, 3] + np.float32(3))
+    assert (shrunk >= np.array([residual[:16].max(), residual[16:].max()]) * (1 - 1e-6)).all()
 
 
 @needs_native

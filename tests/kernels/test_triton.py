@@ -32,6 +32,13 @@ expected = (2 * parent + 0.5 * (sums[:, 0] + 0.3 * sums[:, 2])) / (2 + 0.5 * (su
 for kernels in (triton_ops, torch_ops):
     np.testing.assert_allclose(kernels.score(t(sums), t(parent), 0.5, 0.3, 2.0), expected, rtol=1e-5)
 
+signed = sums - np.float32([0.5, 0, 0.5, 0])
+expected = 1.5 * np.maximum(0, 0.1 * parent + signed[:, 0] / (signed[:, 1] + 5) + signed[:, 2] / (signed[:, 3] + 5)) + 0.01
+assert (expected == 0.01).any() and (expected > 0.2).any()
+for kernels in (triton_ops, torch_ops):
+    made = kernels.score_residual(t(signed), t(np.float32(0.1) * parent), 5.0, 0.5, 0.01, 0.2)
+    np.testing.assert_allclose(made, np.minimum(0.2, expected), rtol=1e-5)
+
 x = np.abs(g.normal(size=(N, D))).astype(np.float32)
 x /= np.linalg.norm(x, axis=1, keepdims=True)
 environment, source = np.repeat(np.arange(20), 50).astype(np.int32), g.choice(N, S, replace=False).astype(np.int32)
@@ -58,11 +65,13 @@ kinds = {
     "gather_kernel": dict(row="*i32", weight="*fp32", stats="*fp32", out="*fp32", num_tasks="i32", num_slots="i32"),
     "score_kernel": dict(sums="*fp32", environment="*fp32", u="*fp32", num_tasks="i32", scale="fp32", cross_weight="fp32",
                          shrinkage="fp32"),
+    "score_residual_kernel": dict(sums="*fp32", environment="*fp32", u="*fp32", num_tasks="i32", residual_shrinkage="fp32",
+                                  optimism="fp32", lift="fp32", max_variance="fp32"),
     "stream_kernel": dict(vectors="*fp32", environment="*i32", source="*i32", mass="*fp32", value="*fp32", sums="*fp32", num_tasks="i32",
                           num_sources="i32", num_features="i32", floor="fp32"),
 }
-sizes = {"gather_kernel": dict(BLOCK=128), "score_kernel": dict(BLOCK=128), "stream_kernel": ops.STREAM}
-limits = {"gather_kernel": 64, "score_kernel": 64, "stream_kernel": 255}
+sizes = {**dict.fromkeys(("gather_kernel", "score_kernel", "score_residual_kernel"), dict(BLOCK=128)), "stream_kernel": ops.STREAM}
+limits = {"gather_kernel": 64, "score_kernel": 64, "score_residual_kernel": 64, "stream_kernel": 255}
 for name, signature in kinds.items():
     constants = sizes[name]
     source = ASTSource(getattr(ops, name), {**signature, **dict.fromkeys(constants, "constexpr")}, constexprs=constants)

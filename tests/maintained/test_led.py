@@ -26,10 +26,10 @@ from envsched.scheduler import EnvScheduler
 from tests.maintained.forking import answers_of_ranks
 from tests.scheduler.worlds import make_features, make_pool, records_of, small_config
 
-folder, mode = sys.argv[1], sys.argv[2]
+folder, mode, prior = sys.argv[1:]
 pool = make_pool(16, 6)
 features = make_features(pool)
-config = small_config(graph_mode=mode, filters=("progress",), top_visits=2, flat_visits=2, lease_steps=2)
+config = small_config(graph_mode=mode, prior=prior, filters=("progress",), top_visits=2, flat_visits=2, lease_steps=2)
 
 def shown(scheduler, step):
     batch = scheduler.select(step)
@@ -69,11 +69,11 @@ print(json.dumps({"alone": alone, **{str(size): shared(size) for size in (1, 2, 
 """
 
 
-@pytest.mark.parametrize("mode", ["static", "kernel"])
-def test_what_rank_0_says_is_what_one_process_says(tmp_path, mode):
+@pytest.mark.parametrize(("mode", "prior"), [("static", "pooled"), ("kernel", "pooled"), ("static", "residual"), ("kernel", "residual")])
+def test_what_rank_0_says_is_what_one_process_says(tmp_path, mode, prior):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "ENVSCHED_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path), mode], capture_output=True, text=True, timeout=300, env=environment
+        [sys.executable, "-c", PROGRAM, str(tmp_path), mode, prior], capture_output=True, text=True, timeout=300, env=environment
     )
     assert done.returncode == 0, done.stderr[-3000:]
     made = json.loads(done.stdout.splitlines()[-1])

@@ -10,7 +10,6 @@ from envsched.errors import ConfigError, StateError
 from envsched.features import Features, build_features
 from envsched.graph import resolve_mode
 from envsched.maintained import Follower, StaticGraph, StaticLists, build_lists
-from envsched.maintained.evidence import Evidence
 from envsched.pool import Pool
 from envsched.scheduler import EnvScheduler, carry_over
 from envsched.types import Environment, RolloutRecord, Status, Task
@@ -61,30 +60,41 @@ def test_residuals_change_batches_and_can_be_ablated(world):
     settings = [{"prior": "pooled"}, {"prior": "residual"}, {"prior": "residual", "relations": ()}]
     first, second, third = (run(EnvScheduler(pool, config_of("auto", **changes), 0, features), 6, pool) for changes in settings)
     assert first != second != third != first
-    for mode, changes, prior in [("auto", {}, "residual"), ("auto", {"estimator": "paper"}, "paper"), ("static", {}, "pooled")]:
+    choices = [("auto", {}, "residual"), ("auto", {"estimator": "paper"}, "paper"), ("static", {}, "pooled")]
+    for mode, changes, prior in [*choices, ("static", {"prior": "residual"}, "residual")]:
         scheduler = EnvScheduler(pool, config_of(mode, **changes), 0, features)
         assert make_manifest(scheduler.select(0), scheduler).graph["prior"] == prior
 
 
 @needs_native
 @pytest.mark.parametrize("mode", ["live", "static", "kernel", "class"])
-def test_modes_that_keep_sums_refuse_residuals(world, mode):
+def test_sums_of_residuals_make_batches_of_their_own(world, mode):
+    """Differences of each relation from the environment's mean are what the terms show; the paper's rule tells no residuals."""
     pool, features = world
-    with pytest.raises(ConfigError, match="prior residual needs lists of observed tasks: set graph_mode to incremental_exact or exact"):
-        EnvScheduler(pool, config_of(mode, prior="residual"), 0, features)
-    with pytest.raises(ConfigError, match="prior residual"):
-        Evidence({}, pool.offsets, config_of(mode, prior="residual"))
-    Evidence({}, pool.offsets, config_of(mode, prior="residual", estimator="paper"))  # the paper's rule tells no residuals
+    schedulers = [EnvScheduler(pool, config_of(mode, prior=prior), 0, features) for prior in ("pooled", "residual")]
+    pooled, told = (run(scheduler, 6, pool) for scheduler in schedulers)
+    assert pooled != told
+    config = schedulers[1].config
+    assert config.num_cross == 16
+    for pick in told[-1].picks:
+        t = pick.terms
+        lift = t["prior"] - (1 + config.optimism) * max(0, t["within"] + t["cross"] - t["environment"])
+        assert lift == pytest.approx(schedulers[1]._large._large.evidence.state.lift, abs=1e-9)
+    settings = {"estimator": "paper", "num_cross": 12}
+    paper = [EnvScheduler(pool, config_of(mode, prior=prior, **settings), 0, features) for prior in ("pooled", "residual")]
+    assert run(paper[0], 3, pool) == run(paper[1], 3, pool)
 
 
 @needs_native
-@pytest.mark.parametrize("estimator", ["envsched", "paper"])
-def test_maintained_static_sums_follow_the_timeline_over_static_lists(world, estimator):
-    """On one history: the terms of every pick, and the batches but for near ties of float32 sums."""
+@pytest.mark.parametrize("rule", [{"prior": "pooled"}, {"estimator": "paper"}, {"prior": "residual"}], ids=["pooled", "paper", "residual"])
+def test_maintained_static_sums_follow_the_timeline_over_static_lists(world, rule):
+    """On one history: the terms of every pick, and the batches but for near ties of float32 sums. Residuals are told anew here
+    whenever they have moved at all."""
     pool, features = world
-    config = config_of("static", estimator=estimator).settled(lists=False)
+    config = config_of("static", **rule).settled(sums=True)
     maintained, timeline = EnvScheduler(pool, config, 0, features), EnvScheduler(pool, config, 0, features)
     assert isinstance(maintained._large, Follower)
+    maintained._large._follow(0, maintained.history, maintained.seed).evidence.state.told_within = 0.0
     timeline._large, timeline._graph = None, StaticGraph(features, pool.environment_of, config.num_within, config.num_cross)
     timeline._follow_history()
     generator, solved, same = np.random.default_rng(0), np.random.default_rng(1).beta(0.5, 0.5, size=len(pool)), 0
@@ -104,12 +114,13 @@ def test_maintained_static_sums_follow_the_timeline_over_static_lists(world, est
 
 
 @needs_native
+@pytest.mark.parametrize("prior", ["pooled", "residual"])
 @pytest.mark.parametrize("mode", ["live", "static", "kernel", "class"])
-def test_a_resumed_run_goes_on_bit_for_bit(world, mode):
+def test_a_resumed_run_goes_on_bit_for_bit(world, mode, prior):
     pool, features = world
-    scheduler = EnvScheduler(pool, config_of(mode), 0, features)
+    scheduler = EnvScheduler(pool, config_of(mode, prior=prior), 0, features)
     run(scheduler, 7, pool)
-    resumed = EnvScheduler(pool, config_of(mode), 5, features)
+    resumed = EnvScheduler(pool, config_of(mode, prior=prior), 5, features)
     resumed.load_state_dict(scheduler.state_dict())
     assert resumed.select(7) == scheduler.select(7)
     assert resumed.digests(7) == scheduler.digests(7)
@@ -129,7 +140,7 @@ def test_saved_lists_are_taken_and_stale_ones_refused(world, tmp_path, monkeypat
         pytest.skip("no native library was built (python -m kernels.build)")
     monkeypatch.setattr(ops, "backend", lambda: backend)
     pool, features = world
-    config = config_of("static").settled(lists=False)
+    config = config_of("static").settled(sums=True)
     build_lists(features, pool.offsets, config.num_within, config.num_cross).save(tmp_path / "lists.npz")
     lists = StaticLists.load(tmp_path / "lists.npz", features, pool.offsets, config.num_within, config.num_cross)
     built, taken = (EnvScheduler(pool, config, 0, features, lists=given) for given in (None, lists))

@@ -81,6 +81,8 @@ def run(tmp_path, **scenario):
     [
         ("static", {}),
         ("kernel", {"coverage_share": 0.25}),
+        ("static", {"prior": "residual"}),
+        ("kernel", {"prior": "residual", "coverage_share": 0.25}),
         ("static", {"estimator": "paper", "max_consecutive": 1, "num_within": 2}),
         ("kernel", {"max_per_environment": 1, "max_per_environment_window": 1}),  # quotas that can't be kept: composed over all tasks
     ],
