@@ -201,6 +201,7 @@ def test_the_lazy_greedy_equals_the_naive_one():
     assert products < 32 * 1200
 
 
+@pytest.mark.skipif(native.is_built() and not native.has_int8(), reason="this processor has no int8 inner products")
 def test_streaming_equals_brute_force():
     """kernel mode: every task hears every visited task of other environments, by the similarity of the int8 codes."""
     config, sizes = SchedulerConfig(batch_size=8, graph_mode="kernel").settled(sums=True), [9] * 11
