@@ -28,6 +28,7 @@ from kernels import native, state
 from kernels.forecast import RULES
 
 _FIRST_ROOM = 256  # rows of the columns before they grow
+_LONGEST_RUN = 1 << 20  # steps; weights of older visits are 0 however long the half-life
 TOLD_WITHIN = 1 / 128  # of v_max: a residual that has moved by more is told anew
 
 
@@ -58,7 +59,7 @@ class Evidence:
         self.changed = np.zeros(_FIRST_ROOM, np.int32)
         self.memory = memory_of(config)
         half_lives = config.half_life, config.short_half_life, self.memory.half_life
-        ages = np.arange(int(np.ceil(MAX_HALF_LIVES * max(half_lives))) + 1)
+        ages = np.arange(min(int(np.ceil(MAX_HALF_LIVES * max(half_lives))), _LONGEST_RUN) + 1)
         self.decay, self.short_decay, self.own_decay = (decay(0, -ages, half_life) for half_life in half_lives)
         self.by_environment = np.zeros((3, num_environments))
         self.seat_of = np.full(num_environments, -1, np.int32)

@@ -11,6 +11,7 @@ import numpy as np
 
 from envsched import ops
 from envsched.config import SchedulerConfig
+from envsched.errors import RecordError
 from envsched.features import Features
 from envsched.graph.similarity import pair_products, products
 from envsched.maintained.carriers import Carriers
@@ -105,10 +106,32 @@ class LargePool:
             step: later than every step observed before, and no earlier than the last one selected for.
             rows: distinct, int64 [B].
             rewards: float [B, G], NaN where a rollout is missing.
+
+        Raises:
+            RecordError: rows or rewards are none that this pool can have; nothing was taken in.
         """
-        num_valid, mean, variance = group_moments(np.asarray(rewards, dtype=np.float64), self.config.ddof)
+        rows, rewards = np.asarray(rows), np.asarray(rewards, dtype=np.float64)
+        self._refuse(rows, rewards)
+        num_valid, mean, variance = group_moments(rewards, self.config.ddof)
         version = np.full(len(rows), step if policy_version is None else policy_version)
         self.take(step, rows, version, num_valid, mean, variance)
+
+    def _refuse(self, rows: np.ndarray, rewards: np.ndarray) -> None:
+        if rewards.ndim != 2 or rows.shape != rewards.shape[:1]:
+            raise RecordError(
+                f"rows {rows.shape} and rewards {rewards.shape} don't fit; give one row [B] and G rewards [B, G] for each task"
+            )
+        if not np.issubdtype(rows.dtype, np.integer):
+            raise RecordError(f"rows are {rows.dtype}; give whole numbers, places of tasks in the pool")
+        num_tasks = int(self.evidence.offsets[-1])
+        if len(rows) and not (rows.min() >= 0 and rows.max() < num_tasks):
+            raise RecordError(f"rows run from {rows.min()} to {rows.max()}; this pool's are 0 to {num_tasks - 1}")
+        if len(np.unique(rows)) < len(rows):
+            raise RecordError("a row comes twice in one step; give each task's rollouts together")
+        low, high = self.config.reward_low, self.config.reward_high
+        outside = rewards[~(np.isnan(rewards) | ((rewards >= low) & (rewards <= high)))]
+        if outside.size:
+            raise RecordError(f"reward {outside[0]:g} is outside {low:g} to {high:g}; set reward_low and reward_high to the pool's range")
 
     def take(self, step: int, rows: np.ndarray, version: np.ndarray, num_valid: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> None:
         """Take in the group statistics [n] of one step's visits; variance NaN where a visit shows none."""

@@ -5,6 +5,7 @@
 namespace {
 
 constexpr double REBASE = 32;         // scale exponent at which the sums are scaled down
+constexpr double MAX_HALF_LIVES = 900;  // after which nothing is left (envsched/history/statistics.py)
 constexpr double PAIRS_REBASE = 512;  // the same of the pairs' weights
 
 // Sum over visits in their order, as `decayed_exposures` does, to the last bit: environments that tie there must tie here.
@@ -59,10 +60,14 @@ struct Visit {
 void add_pairs(Pairs& p, int64_t step, const std::vector<Visit>& visits) {
   const double exponent = step / p.half_life - p.base;
   if (exponent > PAIRS_REBASE) {
-    const double factor = std::exp2(-PAIRS_REBASE);
-    for (int64_t i = 0; i < p.count; ++i) p.w[i] *= factor;
+    const double shift = PAIRS_REBASE * std::floor(exponent / PAIRS_REBASE), factor = std::exp2(-shift);  // a short half-life passes many at once
+    const double least = std::exp2(exponent - shift - MAX_HALF_LIVES);
+    int64_t alive = 0;
+    for (int64_t i = 0; i < p.count; ++i)
+      if (const double w = p.w[i] * factor; w > least) p.u[alive] = p.u[i], p.v[alive] = p.v[i], p.w[alive++] = w;
+    p.count = alive;
     for (double& sum : p.cross) sum *= factor;
-    p.base += PAIRS_REBASE;
+    p.base += shift;
   }
   std::vector<const Visit*> known;
   for (const Visit& visit : visits)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from envsched.config import SchedulerConfig
+from envsched.errors import RecordError
 from envsched.features import Features
 from envsched.graph import Relation
 from envsched.history import History
@@ -263,3 +264,40 @@ def test_group_moments():
     assert variance[1] == 0
     assert np.isnan(variance[3])
     np.testing.assert_allclose(group_moments(rewards, ddof=0)[2][[0, 2]], [0.25, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("rows", "rewards", "words"),
+    [
+        ([0, 1], [[0.0, 1.0]], "one row"),
+        ([0], [0.5], "one row"),
+        ([0.0], [[0.0, 1.0]], "whole numbers"),
+        ([-1], [[0.0, 1.0]], "run from -1 to -1"),
+        ([0, 12], [[0.0, 1.0]] * 2, "this pool's are 0 to 11"),
+        ([3, 3], [[0.0, 1.0]] * 2, "twice"),
+        ([0], [[0.0, 1000.0]], "reward 1000 is outside 0 to 1"),
+        ([0], [[np.nan, np.inf]], "reward inf"),
+    ],
+)
+def test_what_no_pool_can_have_is_refused_and_nothing_taken_in(rows, rewards, words):
+    large, _ = large_pool([4] * 3, SchedulerConfig(batch_size=4).settled(sums=True))
+    with pytest.raises(RecordError, match=words):
+        large.observe(0, np.array(rows), np.array(rewards))
+    assert large.evidence.state.num_visits == 0
+    large.observe(0, np.array([0, 11]), np.array([[0.0, 1.0], [np.nan, 0.5]]))
+    assert large.evidence.state.num_visits == 2
+
+
+@pytest.mark.parametrize("half_life", [1e-3, 1e-2, 1e9])
+@pytest.mark.parametrize("prior", ["pooled", "residual"])
+def test_any_half_life_leaves_finite_predictions_and_scores(half_life, prior):
+    names = ("half_life", "own_half_life", "short_half_life")
+    config = SchedulerConfig(batch_size=8, prior=prior, calibration_start=16, calibration_full=32, **dict.fromkeys(names, half_life))
+    large, _ = large_pool([8] * 8, config.settled(sums=True))
+    generator = np.random.default_rng(0)
+    for step in range(60):
+        rows = large.select(step).rows
+        u = large.predict(step)
+        assert np.isfinite(u).all()
+        assert np.isfinite(large.pairs.calibration()(u)).all()
+        large.observe(step, rows, generator.integers(0, 5, (8, 8)) / 4)
