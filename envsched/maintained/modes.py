@@ -53,7 +53,8 @@ def _live(features: Features, offsets: np.ndarray, config: SchedulerConfig) -> C
     for name, slots in (("num_within", config.num_within), ("num_cross", config.num_cross)):
         if slots > MAX_LIVE:
             raise ConfigError(
-                f"graph_mode live keeps lists of at most {MAX_LIVE} neighbours; {name} is {slots}: set it to {MAX_LIVE} or less, or graph_mode to static"
+                f"graph_mode live keeps lists of at most {MAX_LIVE} neighbours; {name} is {slots}: "
+                f"set it to {MAX_LIVE} or less, or graph_mode to static"
             )
     layout = np.ascontiguousarray(offsets, dtype=np.int64).tobytes()
     name = digest("envsched live 1", features.digest, layout, f"{config.num_within},{config.num_cross}")
