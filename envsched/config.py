@@ -392,17 +392,18 @@ def _place(name: str) -> tuple[str, str]:
 
 
 def _refuse_unknown(tree: Mapping[str, Mapping[str, Any]]) -> None:
+    settings = {section: type(field.default).model_fields for section, field in Config.model_fields.items()}
     for section, values in tree.items():
-        _known(section, Config.model_fields, "section")
-        known = type(Config.model_fields[section].default).model_fields
+        _known(section, settings, "section")
         for key in values:
-            _known(key, known, f"setting of {section}")
+            elsewhere = [f"{other}.{key}" for other in settings if key in settings[other]]
+            _known(key, settings[section], f"setting of {section}", elsewhere)
 
 
-def _known(name: str, allowed: Iterable[str], kind: str) -> None:
+def _known(name: str, allowed: Iterable[str], kind: str, elsewhere: list[str] | None = None) -> None:
     allowed = list(allowed)
     if name in allowed:
         return
-    nearest = difflib.get_close_matches(str(name), allowed, n=1)
+    nearest = elsewhere or difflib.get_close_matches(str(name), allowed, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(allowed)}"
     raise ConfigError(f"unknown {kind} {name!r}; {hint}")

@@ -20,6 +20,7 @@ def test_empty_files_and_sections_are_the_defaults(tmp_path, text):
         (b"1: {a: 2}\n", "unknown section 1"),
         (b"scheduler: {1: 2}\n", "unknown setting of scheduler 1"),
         (b"scheduler: {half_lif: 2}\n", "did you mean 'half_life'"),
+        (b"scheduler: {optimizer: sgd}\n", "did you mean 'train.optimizer'"),
         (b"scheduler: {half_life: 2, half_life: 3}\n", "line 1, column 27: 'half_life' occurs twice"),
         (b"scheduler: {half_life: [1\n", "run.yaml is not valid YAML: line 2, column 1"),
         (b"scheduler: {half_life: 2} # \xe9\n", "not UTF-8 at byte 28"),
