@@ -29,14 +29,23 @@ def gather_kernel(row, weight, stats, out, num_tasks, num_slots, BLOCK: tl.const
 
 
 @triton.jit
+def sums_of(sums, i, valid):
+    """W_w, m_w, W_c, m_c of rows i, 0 where they are not valid."""
+    row = sums + 4 * i
+    return (
+        tl.load(row, mask=valid, other=0.0),
+        tl.load(row + 1, mask=valid, other=0.0),
+        tl.load(row + 2, mask=valid, other=0.0),
+        tl.load(row + 3, mask=valid, other=0.0),
+    )
+
+
+@triton.jit
 def score_kernel(sums, environment, u, num_tasks, scale, cross_weight, shrinkage, BLOCK: tl.constexpr):
     """u[i] = (lambda env_i + d (W_w + k W_c)) / (lambda + d (m_w + k m_c)): a task without own evidence (METHOD section 12)."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     valid = i < num_tasks
-    w_within = tl.load(sums + 4 * i, mask=valid, other=0.0)
-    m_within = tl.load(sums + 4 * i + 1, mask=valid, other=0.0)
-    w_cross = tl.load(sums + 4 * i + 2, mask=valid, other=0.0)
-    m_cross = tl.load(sums + 4 * i + 3, mask=valid, other=0.0)
+    w_within, m_within, w_cross, m_cross = sums_of(sums, i, valid)
     parent = tl.load(environment + i, mask=valid, other=0.0)
     value = shrinkage * parent + scale * (w_within + cross_weight * w_cross)
     mass = shrinkage + scale * (m_within + cross_weight * m_cross)
@@ -48,10 +57,7 @@ def score_residual_kernel(sums, environment, u, num_tasks, residual_shrinkage, o
     """u[i] = min(v_max, (1 + beta) max(0, env_i + R_w + R_c) + lift), R = W / (m + lambda_r): a task without own evidence."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     valid = i < num_tasks
-    w_within = tl.load(sums + 4 * i, mask=valid, other=0.0)
-    m_within = tl.load(sums + 4 * i + 1, mask=valid, other=0.0)
-    w_cross = tl.load(sums + 4 * i + 2, mask=valid, other=0.0)
-    m_cross = tl.load(sums + 4 * i + 3, mask=valid, other=0.0)
+    w_within, m_within, w_cross, m_cross = sums_of(sums, i, valid)
     heard = tl.load(environment + i, mask=valid, other=0.0)
     heard += w_within / (m_within + residual_shrinkage) + w_cross / (m_cross + residual_shrinkage)
     tl.store(u + i, tl.minimum(max_variance, (1 + optimism) * tl.maximum(0.0, heard) + lift), mask=valid)

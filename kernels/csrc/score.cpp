@@ -28,7 +28,7 @@ double highest_parent(const State& s, const Parents& p) { return s.rule == PAPER
 // g is at most this where the peak of the task's block is `peak`.
 double highest_prior(const State& s, const Parents& p, double peak) {
   const double parent = highest_parent(s, p), heard = peak * s.inverse_scale, lambda = s.graph_shrinkage;
-  if (s.rule == RESIDUAL) return (1 + s.optimism) * std::max(0.0, parent + peak + 1e-6 * s.max_variance) + s.lift;
+  if (s.rule == RESIDUAL) return hopeful(s, parent + peak + 1e-6 * s.max_variance);
   return std::max(parent, (lambda * parent + heard) / (lambda + heard / s.max_variance));
 }
 

@@ -137,6 +137,9 @@ inline Parents parents(const State& s, int64_t e, const Own& own) { return paren
 
 inline double headroom(const State& s, const Own& own) { return std::exp(-s.mastery_weight * std::max(0.0, own.level - 0.5)); }
 
+// g of the residual prior where environment and neighbours together say `heard`.
+inline double hopeful(const State& s, double heard) { return (1 + s.optimism) * std::max(0.0, heard) + s.lift; }
+
 // The prediction of one task in double precision, METHOD sections 5 and 6, or 12.
 inline Terms evaluate(const State& s, int64_t row, const Own& own, const Parents& parent) {
   const float* sum = s.sums + s.place(row) * 4;
@@ -148,7 +151,7 @@ inline Terms evaluate(const State& s, int64_t row, const Own& own, const Parents
     const double R_w = W_w / (m_w + s.residual_shrinkage), R_c = W_c / (m_c + s.residual_shrinkage);
     t.within = t.environment + R_w;
     t.cross = t.environment + R_c;
-    t.g = (1 + s.optimism) * std::max(0.0, t.environment + R_w + R_c) + s.lift;
+    t.g = hopeful(s, t.environment + R_w + R_c);
   } else if (s.rule == PAPER) {
     t.within = (W_w + lambda * t.environment) / (m_w + lambda);
     t.cross = (W_c + lambda * parent.pool) / (m_c + lambda);
