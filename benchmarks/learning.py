@@ -22,14 +22,14 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from benchmarks.learning_pool import kind_of, learning_pool, write_learning_pool
+from benchmarks.learning_pool import MODEL, kind_of, learning_pool, rewards_on, write_learning_pool
 from envsched.errors import ConfigError
 from envsched.files import canonical_json, digest, write_json
 from envsched.history import read_records
 from envsched.pool import Pool
 
 ROOT = Path(__file__).parents[1]
-CONFIG, MODEL, PLAN = ROOT / "configs/learning.yaml", ROOT / "models/tiny-policy", ROOT / "benchmarks/learning_plan.json"
+CONFIG, PLAN = ROOT / "configs/learning.yaml", ROOT / "benchmarks/learning_plan.json"
 HELD_OUT, RESULTS = ROOT / "envsched/pool/bundled/held_out", ROOT / "benchmarks/results/learning"
 STRETCH = 3  # random may take three times the steps
 THREADS = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
@@ -86,17 +86,7 @@ def score(run: Path, steps: int, every: int, samples: int) -> dict[int, float]:
 @cache
 def score_checkpoint(folder: Path, samples: int) -> float:
     """Mean reward of a policy on the held-out tasks, the same generator for every policy."""
-    import torch
-    from transformers import AutoTokenizer, Qwen3ForCausalLM
-
-    from scripts.tiny_policy.rollouts import rewards_of
-
-    torch.set_num_threads(1)
-    model = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    pool = Pool.from_envscaler(HELD_OUT)
-    tokenizer = AutoTokenizer.from_pretrained(MODEL, padding_side="left")
-    rewards = rewards_of(model, tokenizer, pool, list(pool.tasks), samples, seed=0, batch_size=384)
-    return fmean(fmean(group) for group in rewards)
+    return fmean(map(fmean, rewards_on(Pool.from_envscaler(HELD_OUT), folder, samples, seed=0).values()))
 
 
 def arm(work: Path | None, scheduler: str, seed: int, plan: Mapping[str, Any], results: Path) -> dict[str, Any]:

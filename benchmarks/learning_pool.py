@@ -25,6 +25,7 @@ from scripts.bundled_pool.tasks import EASY, HARD, TaskDraft, compose
 from scripts.tiny_policy.traces import diligence
 
 CHOSEN = Path(__file__).with_suffix(".json")
+MODEL = Path(__file__).parents[1] / "models/tiny-policy"
 NUM_TASKS = 30  # in each environment
 NUM_OPEN, NUM_SOLVED = 12, 10  # of these at most; the rest is foreign
 NUM_CANDIDATES, NUM_ROLLOUTS, GROUP = 40, 16, 8
@@ -101,32 +102,31 @@ def without_signal(rewards: Sequence[float]) -> float:
     return sum(comb(count, GROUP) for count in Counter(rewards).values()) / comb(len(rewards), GROUP)
 
 
-def choose_open_tasks() -> dict[str, list[int]]:
-    """The first candidates of each environment that qualify, by rollouts of the warmed-up policy."""
+def rewards_on(pool: Pool, policy: Path, group_size: int, seed: int) -> dict[str, list[float]]:
+    """Rewards of a saved policy by task, ``group_size`` each, on one thread."""
     import torch
     from transformers import AutoTokenizer, Qwen3ForCausalLM
 
     from scripts.tiny_policy.rollouts import rewards_of
 
     torch.set_num_threads(1)
-    folder = Path(__file__).parents[1] / "models/tiny-policy"
-    model = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-    candidates = [(domain, i) for domain in ENVIRONMENTS for i in range(NUM_CANDIDATES)]
-    with tempfile.TemporaryDirectory() as pool_folder:
-        pool = Pool.from_envscaler(_write(Path(pool_folder), {f"{domain.key}-open_{i:02d}": _open(domain, i) for domain, i in candidates}))
-    rewards = dict(
-        zip(
-            (task.key for task in pool.tasks),
-            rewards_of(model, tokenizer, pool, list(pool.tasks), NUM_ROLLOUTS, seed=7, batch_size=384),
-            strict=True,
-        )
-    )
-    qualified = {
-        domain.key: [i for i in range(NUM_CANDIDATES) if without_signal(rewards[f"{domain.key}-open_{i:02d}"]) <= WITHOUT_SIGNAL]
-        for domain in ENVIRONMENTS
-    }
-    return {key: found[:NUM_OPEN] for key, found in qualified.items()}
+    model = Qwen3ForCausalLM.from_pretrained(policy, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(MODEL, padding_side="left")
+    rewards = rewards_of(model, tokenizer, pool, list(pool.tasks), group_size, seed=seed, batch_size=384)
+    return dict(zip((task.key for task in pool.tasks), rewards, strict=True))
+
+
+def choose_open_tasks() -> dict[str, list[int]]:
+    """The first candidates of each environment that qualify, by rollouts of the warmed-up policy."""
+    candidates = {f"{domain.key}-open_{i:02d}": (domain, i) for domain in ENVIRONMENTS for i in range(NUM_CANDIDATES)}
+    with tempfile.TemporaryDirectory() as folder:
+        pool = Pool.from_envscaler(_write(Path(folder), {key: _open(*candidate) for key, candidate in candidates.items()}))
+    rewards = rewards_on(pool, MODEL, NUM_ROLLOUTS, seed=7)
+    chosen: dict[str, list[int]] = {domain.key: [] for domain in ENVIRONMENTS}
+    for key, (domain, i) in candidates.items():
+        if without_signal(rewards[key]) <= WITHOUT_SIGNAL and len(chosen[domain.key]) < NUM_OPEN:
+            chosen[domain.key].append(i)
+    return chosen
 
 
 if __name__ == "__main__":
