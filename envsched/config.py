@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from envsched.errors import ConfigError
 from envsched.types import Status
+from envsched.yaml_files import parse_yaml, read_yaml
 
 MAX_COUNT = 10**9  # of tasks, picks, steps; arrays count in int64
 MAX_NEIGHBOURS = 4096  # every task has that many slots in memory
@@ -320,7 +320,7 @@ def load_config(path: Path | str | None = None, overrides: Mapping[str, Any] | I
     Raises:
         ConfigError: an unknown name (with the nearest known one), a value that does not fit, an unreadable file.
     """
-    tree = _read_yaml(Path(path)) if path is not None else {}
+    tree = _sections(Path(path)) if path is not None else {}
     for name, value in _pairs(overrides):
         section, key = _place(name)
         tree.setdefault(section, {})[key] = value
@@ -337,38 +337,8 @@ def _came(error: Mapping[str, Any]) -> str:
     return "" if isinstance(error["input"], Mapping) and error["type"] == "value_error" else f" (came: {error['input']!r})"
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys: of two values for one setting, neither is what was meant."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen if isinstance(key, yaml.ScalarNode) else False:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} occurs twice", key.start_mark)
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
-
-
-def _parse_yaml(text: str, where: str) -> Any:
-    """Raises ConfigError in one line, where YAML's own errors draw pictures."""
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ConfigError(f"{where} is not valid YAML: {place}{error.problem or error.context}; mend it") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{where} is not valid YAML: {str(error).splitlines()[0]}; mend it") from None
-
-
-def _read_yaml(path: Path) -> dict[str, dict[str, Any]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"config file {path}: {error.strerror}; give a YAML file of settings") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"config file {path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
-    tree = _parse_yaml(text, f"config file {path}")
+def _sections(path: Path) -> dict[str, dict[str, Any]]:
+    tree = read_yaml(path)
     tree = {} if tree is None else tree
     if not isinstance(tree, dict) or not all(part is None or isinstance(part, dict) for part in tree.values()):
         raise ConfigError(f"config file {path}: expected sections {', '.join(Config.model_fields)}, each a mapping of settings")
@@ -383,7 +353,7 @@ def _pairs(overrides: Mapping[str, Any] | Iterable[str]) -> Iterable[tuple[str, 
         name, separator, value = text.partition("=")
         if not separator:
             raise ConfigError(f"--set {text!r}: expected name=value, for example half_life=24")
-        yield name.strip(), _parse_yaml(value, f"--set {text!r}: the value")
+        yield name.strip(), parse_yaml(value, f"--set {text!r}: the value")
 
 
 def _place(name: str) -> tuple[str, str]:
